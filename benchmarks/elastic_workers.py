@@ -58,7 +58,7 @@ from pathlib import Path
 from benchmarks.harness.figure import Figure
 from benchmarks.harness.load_spikes import drawn_spikes, with_spikes
 from benchmarks.harness.planned_worker import PlannedWorker, planned_worker
-from benchmarks.harness.scaling_ways import MOST, Ladder, ScalingWays, Setting
+from benchmarks.harness.scaling_ways import MAXIMUM, Ladder, ScalingWays, Setting
 from benchmarks.harness.timing import BenchmarkError
 from inference_blueprints.serving.autoscaling.request_rates import RequestRates
 from inference_contracts.units import SECONDS_PER_DAY, SECONDS_PER_HOUR
@@ -95,7 +95,7 @@ class _Days:
 
     def simulate(self, setting: Setting) -> Simulated:
         """Simulate these days."""
-        return simulate_rates(self.rates, self.arrivals, self.worker, setting(self.rates), most=MOST)
+        return simulate_rates(self.rates, self.arrivals, self.worker, setting(self.rates), maximum=MAXIMUM)
 
 
 def measure() -> list[Figure]:
@@ -197,15 +197,15 @@ def _at_the_objective(tuned: Simulated, ladders: Sequence[Ladder], days: _Days) 
     raised = _cheapest(ladders, days)
     if raised is not None:
         return raised[1], " raised"
-    most = max((days.simulate(each[-1]) for each in ladders), key=lambda each: each.within_objective)
-    return most, f" which keeps at most {100 * most.within_objective:.1f} %"
+    maximum = max((days.simulate(each[-1]) for each in ladders), key=lambda each: each.within_objective)
+    return maximum, f" which keeps at most {100 * maximum.within_objective:.1f} %"
 
 
 def _sampled(service: str, rates: RequestRates, setting: Setting, worker: WorkerModel) -> Iterator[Figure]:
     """Yield the late requests of sampled hours, request by request and by rates."""
     requests = late = by_rates = 0.0
     for hour in _sampled_hours(rates):
-        found = simulate_requests(hour, worker, setting(hour), most=MOST, seed=2)
+        found = simulate_requests(hour, worker, setting(hour), maximum=MAXIMUM, seed=2)
         requests += found.requests
         late += found.requests - found.within_objective
         by_rates += found.requests * (1 - _Days.of(hour, 2, worker).simulate(setting).within_objective)

@@ -63,7 +63,7 @@ def _lasting(result: FleetRun, layout: FleetLayout) -> list[tuple[FoundFault, Gr
         for found in result.faults
         if isinstance(found.fault, GreyFailure)
         and min(found.fault.until, MINUTES_PER_DAY * 60) - found.fault.at >= _LASTING_SECONDS
-        and sizes[layout.release[found.fault.worker]] >= HealthSettings().detection.least_group
+        and sizes[layout.release[found.fault.worker]] >= HealthSettings().detection.min_group_size
     ]
 
 

@@ -41,7 +41,7 @@ from inference_decisions.capacity_shift.shift_replay import (
     reactive,
     replay,
     replicas_only,
-    scheduled,
+    schedule_floors,
 )
 from inference_decisions.capacity_shift.shift_settings import ShiftSettings
 
@@ -73,9 +73,9 @@ def _figures(chosen: tuple[str, _Case]) -> list[Figure]:
         return figures
     ways: dict[str, Numbers] = {
         "shift, replicas only": replay(replace(demand, places=0), _SETTINGS).floors,
-        "schedule": scheduled(demand),
+        "schedule": schedule_floors(demand),
         "reactive": reactive(demand),
-        "larger of both": numpy.maximum(scheduled(demand), reactive(demand)),
+        "larger of both": numpy.maximum(schedule_floors(demand), reactive(demand)),
     }
     for way, floors in ways.items():
         figures += _of(f"{service}, {days}, {way}", replicas_only(demand, floors, _SETTINGS), goals=False)

@@ -138,16 +138,16 @@ def _clicks(job: StreamingJob, events: int) -> Iterator[Click]:
                 calls += 1
 
 
-def _calls(url: str, least: int) -> int:
+def _calls(url: str, minimum: int) -> int:
     """Return how many calls arrived at the endpoint, once there are enough."""
     deadline = time.monotonic() + _PATIENCE_SECONDS
     while True:
         with urllib.request.urlopen(f"{url}/count") as answer:  # noqa: S310 - the stub's own address
             count = int(json.load(answer))
-        if count >= least:
+        if count >= minimum:
             return count
         if time.monotonic() > deadline:
-            raise BenchmarkError(f"only {count} of {least} calls after {_PATIENCE_SECONDS:.0f} s")
+            raise BenchmarkError(f"only {count} of {minimum} calls after {_PATIENCE_SECONDS:.0f} s")
         time.sleep(0.2)
 
 

@@ -28,9 +28,9 @@ def measure() -> list[Figure]:
         paths = [write_generated(Path(directory), pools, models) for pools, models in _SIZES]
         program = [sys.executable, "-m", "benchmarks.harness.warm_synthesis", str(_ROUNDS)]
         small, middle, large = json.loads(run([*program, *paths]))
-    few, more, most = (pools for pools, _ in _SIZES)
+    few, more, maximum = (pools for pools, _ in _SIZES)
     lower = (middle - small) / (more - few)
-    upper = (large - middle) / (most - more)
+    upper = (large - middle) / (maximum - more)
     return [
         Figure("synth_growth", upper, "s", baseline=lower, goal=_GOAL_RATIO),
         Figure("synth_growth_total", large, "s"),

@@ -27,7 +27,7 @@ from inference_blueprints.measure.tuning.tune import Stores, Tuning, demand_of, 
 from inference_blueprints.report.pricing.rates import prices_for
 from inference_blueprints.spec.types import Blueprint
 
-_MOST_ACCELERATORS = 8
+_MAX_ACCELERATORS = 8
 _GOAL, _GOAL_SECONDS = 1.05, 60.0
 _ENGINES = ("vllm",)
 
@@ -51,19 +51,19 @@ class _Case:
                 self.blueprint(),
                 0,
                 _Silent(),
-                most_accelerators=_MOST_ACCELERATORS,
+                max_accelerators=_MAX_ACCELERATORS,
                 engines_looked_at=_ENGINES,
                 stores=stores,
             )
             seconds = time.perf_counter() - start
-            least, replays = _whole_grid(self.blueprint(), stores)
-        if found.best is None or least is None:
+            minimum, replays = _whole_grid(self.blueprint(), stores)
+        if found.best is None or minimum is None:
             raise BenchmarkError(f"{self.name}: no configuration meets the objectives")
         yield Figure(
             f"tune_search {self.name}, cost",
             _per_million(found, found.best.cost),
             "USD per million tokens",
-            baseline=_per_million(found, least),
+            baseline=_per_million(found, minimum),
             goal=_GOAL,
             simulated=True,
         )
@@ -81,7 +81,7 @@ class _Case:
             "deployments": [{"name": "main", "aggregated": workers}],
         }
         pools = [
-            {"name": f"pool-{number}", "instanceTypes": [name], "nodes": {"max": _MOST_ACCELERATORS}}
+            {"name": f"pool-{number}", "instanceTypes": [name], "nodes": {"max": _MAX_ACCELERATORS}}
             for number, name in enumerate(self.pools)
         ]
         return Blueprint.model_validate(
@@ -125,7 +125,7 @@ class _Silent:
 
 def _whole_grid(blueprint: Blueprint, stores: Stores) -> tuple[Cost | None, int]:
     """Replay every configuration; return the least cost within the objectives, and the number of replays."""
-    costing = Costing(blueprint, 0, prices_for(blueprint.spec.environment.region), _MOST_ACCELERATORS)
+    costing = Costing(blueprint, 0, prices_for(blueprint.spec.environment.region), _MAX_ACCELERATORS)
     evaluator = Evaluator(costing, demand_of(blueprint, 0, None), stores.profiles.find, stores.replays)
     every = [
         TuningCandidate(shape, replicas)
@@ -133,11 +133,11 @@ def _whole_grid(blueprint: Blueprint, stores: Stores) -> tuple[Cost | None, int]
         if all(
             workers.profile for workers in evaluator.workers(TuningCandidate(shape, (1,) * len(shape.roles)))
         )
-        for replicas in product(counts(_MOST_ACCELERATORS), repeat=len(shape.roles))
+        for replicas in product(counts(_MAX_ACCELERATORS), repeat=len(shape.roles))
     ]
     keeping = [each for each in every if costing.has_room(each) and evaluator.keeps(each)]
-    least = min((costing.cost(each) for each in keeping), default=None)
-    return least, evaluator.replays + evaluator.from_cache
+    minimum = min((costing.cost(each) for each in keeping), default=None)
+    return minimum, evaluator.replays + evaluator.from_cache
 
 
 def _per_million(found: Tuning, cost: Cost) -> float:

@@ -10,7 +10,7 @@ from inference_blueprints.render.cluster_targets import planned_target_findings,
 from inference_blueprints.serving.checks.serving_checks import serving_findings
 from inference_blueprints.spec import composer, shipped, source, validation
 from inference_blueprints.spec.capacity_dates import dated_findings
-from inference_blueprints.spec.holes import decidable
+from inference_blueprints.spec.invalid_values import decidable
 from inference_blueprints.spec.lock.adjacent_files import AdjacentFiles
 from inference_blueprints.spec.lock.lock import Lock, with_commits
 from inference_blueprints.spec.lock.pins import NO_PINS, Pins, pinned_version
@@ -127,7 +127,7 @@ def parse_blueprint(
 
 
 def _findings(blueprint: Blueprint, pins: Pins, now: datetime | None) -> list[Finding]:
-    """Return what the rules and the serving checks find in a blueprint, which may have holes."""
+    """Return what the rules and the serving checks find in a blueprint, which may have invalid values."""
 
     def pinned(blueprint: Blueprint) -> Iterator[Finding]:
         return pinned_version(blueprint.spec.cluster, pins)

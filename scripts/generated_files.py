@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 
-def filled(page: str, name: str, content: str) -> str:
+def fill_section(page: str, name: str, content: str) -> str:
     """Return a page with new content between ``<!-- name -->`` and ``<!-- end of name -->``.
 
     name: Name of the place. In the page, a colon and a comment may follow it.

@@ -8,13 +8,7 @@ from inference_blueprints.report.tables.text_table import TextTable
 
 
 def markdown_table(table: TextTable) -> str:
-    """Return a table in Markdown, with figures aligned to the right and without title and notes.
-
-    Parameters
-    ----------
-    table
-        The table.
-    """
+    """Return a table in Markdown, with figures aligned to the right and without title and notes."""
     rules = ["---"] * len(table.names) + ["---:"] * len(table.figures)
     return "\n".join(_line(row) for row in ((*table.names, *table.figures), rules, *table.rows))
 

@@ -58,8 +58,8 @@ def main() -> None:
 
 
 def _picture(row: DashboardRow, platform: LivePlatform, start: float) -> str:
-    most = max(len(panel.series) for panel in row.panels) + 1
-    height = HEIGHT + _TITLE_HEIGHT + _LEGEND_HEIGHT * most + _MARGIN
+    maximum = max(len(panel.series) for panel in row.panels) + 1
+    height = HEIGHT + _TITLE_HEIGHT + _LEGEND_HEIGHT * maximum + _MARGIN
     lines = -(-len(row.panels) // _COLUMNS)
     panels = "".join(
         f'<g transform="translate({place % _COLUMNS * WIDTH:g} {place // _COLUMNS * height:g})">'

@@ -25,10 +25,10 @@ _SUFFIX = ".json.gz"
 def main() -> None:
     """Write the catalogue's file."""
     (shipped().directory / NAME).write_text(table(date=MONTH), encoding="utf-8")
-    print(f"{NAME}: {len(offered())} regions")
+    print(f"{NAME}: {len(list_offered())} regions")
 
 
-def offered() -> dict[str, set[str]]:
+def list_offered() -> dict[str, set[str]]:
     """Return the catalogue's instance types that each recorded region of the catalogue offers."""
     found = {}
     for file in files("moto.ec2").joinpath(_FOLDER).iterdir():
@@ -54,7 +54,7 @@ def table(*, date: str) -> str:
     names = list(catalog.instance_types())
     rows = [
         f"    {json.dumps(region)}: {json.dumps(sorted(types, key=names.index))}"
-        for region, types in offered().items()
+        for region, types in list_offered().items()
     ]
     return "\n".join(["{", *lines, '  "regions": {', ",\n".join(rows), "  }", "}", ""])
 

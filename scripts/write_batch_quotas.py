@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Final
 
-from generated_files import filled, rewrite
+from generated_files import fill_section, rewrite
 
 from inference_blueprints.report.plan.sections.batch import day_row, figure, share, summarise_days
 from inference_blueprints.report.sizing.batch_day import BatchDay
@@ -35,7 +35,7 @@ REFERENCE: Final = BatchDay(
 def page_text(page: str) -> str:
     """Return the page with new tables."""
     tables = "\n\n".join("\n".join(table) for table in (_day(), _quotas()))
-    return filled(page, "quotas", tables)
+    return fill_section(page, "quotas", tables)
 
 
 def _day() -> Iterator[str]:

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
-from generated_files import filled, rewrite, write_all
+from generated_files import fill_section, rewrite, write_all
 from markdown_table import markdown_table
 
 from inference_blueprints.loading import load_blueprint
@@ -62,7 +62,7 @@ def page_text(name: str, page: str) -> str:
 
     Raises ValueError if the page does not have exactly one place for it.
     """
-    return filled(page, "plan", "\n\n".join(_parts(name)))
+    return fill_section(page, "plan", "\n\n".join(_parts(name)))
 
 
 def picture_text(name: str) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from blueprint_reference import key_tables, rule_list
-from generated_files import filled, rewrite, write_all
+from generated_files import fill_section, rewrite, write_all
 
 from inference_blueprints.resources import schema_path
 from inference_blueprints.serving.checks.serving_checks import SPEC_CHECKS
@@ -20,7 +20,7 @@ PAGE = Path(__file__).resolve().parent.parent / "docs" / "blueprint.md"
 def page_text(page: str) -> str:
     """Return the page with new generated parts."""
     for name, content in (("keys", key_tables()), ("rules", rule_list(SPEC_CHECKS))):
-        page = filled(page, name, content.strip())
+        page = fill_section(page, name, content.strip())
     return page
 
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from generated_files import filled, rewrite
+from generated_files import fill_section, rewrite
 
 from inference_blueprints.render.ecs.ecs_limits import ECS_LIMITS
 from inference_blueprints.spec.section import Section
@@ -55,7 +55,7 @@ ROWS: Final = {
 def page_text(page: str) -> str:
     """Return the page with new tables."""
     for name, lines in (("rows", _rows()), ("limits", _limits())):
-        page = filled(page, name, "\n".join(lines))
+        page = fill_section(page, name, "\n".join(lines))
     return page
 
 

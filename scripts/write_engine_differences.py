@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from generated_files import filled, rewrite
+from generated_files import fill_section, rewrite
 
 _ROOT: Final = Path(__file__).resolve().parent.parent
 PAGE: Final = _ROOT / "docs" / "real-engines.md"
@@ -26,7 +26,7 @@ _COLUMNS: Final = {
 
 def page_text(page: str) -> str:
     """Return the page with a new table."""
-    return filled(page, "differences", "\n".join(_table()))
+    return fill_section(page, "differences", "\n".join(_table()))
 
 
 def _table() -> Iterator[str]:

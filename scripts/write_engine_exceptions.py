@@ -10,9 +10,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from generated_files import filled, rewrite
+from generated_files import fill_section, rewrite
 
-from inference_local.serving.vllm_cpu.exceptions import described
+from inference_local.serving.vllm_cpu.exceptions import list_exceptions
 from inference_local.serving.vllm_cpu.installation import VLLM
 from inference_local.serving.vllm_cpu.scaled_models.tables import document
 
@@ -23,7 +23,7 @@ def page_text(page: str) -> str:
     """Return the page with new tables."""
     rows = {"installation": _sizes(), "exceptions": _settings(), "architectures": _refused()}
     for name, lines in rows.items():
-        page = filled(page, name, "\n".join(lines))
+        page = fill_section(page, name, "\n".join(lines))
     return page
 
 
@@ -48,7 +48,7 @@ def _settings() -> Iterator[str]:
     """Yield the lines of the table of settings."""
     yield "| Setting of the worker | On this machine | Reason |"
     yield "|---|---|---|"
-    for row in described():
+    for row in list_exceptions():
         yield f"| {' | '.join(row)} |"
 
 

@@ -9,7 +9,7 @@ import io
 from pathlib import Path
 from typing import Final
 
-from generated_files import filled, rewrite
+from generated_files import fill_section, rewrite
 from rich.console import Console
 
 from inference_blueprints.loading import load_blueprint
@@ -33,7 +33,7 @@ def page_text(page: str) -> str:
     for title in _TITLES:
         print_table(tables[title], console)
     lines = "\n".join(line.rstrip() for line in printed.getvalue().strip().splitlines())
-    return filled(page, "plan", f"```text\n{lines}\n```")
+    return fill_section(page, "plan", f"```text\n{lines}\n```")
 
 
 def main() -> None:

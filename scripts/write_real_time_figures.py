@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from generated_files import filled, rewrite
+from generated_files import fill_section, rewrite
 
 from inference_blueprints.loading import load_blueprint
 from inference_blueprints.report.plan.sections.edges import (
@@ -56,7 +56,7 @@ def edge_of(peak: float) -> EdgeSummary:
 
 def page_text(page: str) -> str:
     """Return the page with new figures."""
-    return filled(page, "peaks", "\n".join(_lines()))
+    return fill_section(page, "peaks", "\n".join(_lines()))
 
 
 def _lines() -> Iterator[str]:

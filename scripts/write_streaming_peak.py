@@ -12,15 +12,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from generated_files import filled, rewrite
+from generated_files import fill_section, rewrite
 
 import inference_catalog as catalog
 from inference_blueprints.loading import load_blueprint
 from inference_blueprints.report.pricing.streaming_price import brokers_usd_per_day, job_usd_per_day
 from inference_blueprints.serving.streaming.broker_load import BrokerLoad, broker_load, needed_brokers
 from inference_blueprints.serving.streaming.job_size import (
-    MOST_KPUS,
-    MOST_PARALLELISM,
+    MAX_KPUS,
+    MAX_PARALLELISM,
     StreamingJobSize,
     job_size,
 )
@@ -32,7 +32,7 @@ _ROOT: Final = Path(__file__).resolve().parent.parent
 PAGE: Final = _ROOT / "docs" / "streaming.md"
 CALLS_PER_SECOND: Final = 200_000.0
 _LATENCY_MILLIS: Final = 300.0
-_MOST_BROKERS: Final = 30
+_MAX_BROKERS: Final = 30
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,7 @@ def stream_peak(calls_per_second: float = CALLS_PER_SECOND) -> StreamPeak:
     offers = [
         (usd, needed_brokers(demand, each), each)
         for each in catalog.broker_sizes().values()
-        if needed_brokers(demand, each) <= _MOST_BROKERS
+        if needed_brokers(demand, each) <= _MAX_BROKERS
         and (usd := brokers_usd_per_day(needed_brokers(demand, each), each, demand, services)) is not None
     ]
     usd, count, brokers = min(offers, key=lambda offer: offer[0])
@@ -94,7 +94,7 @@ def page_text(page: str, calls_per_second: float = CALLS_PER_SECOND) -> str:
 
     calls_per_second: As in `stream_peak`.
     """
-    return filled(page, "peak", "\n".join(_lines(stream_peak(calls_per_second))))
+    return fill_section(page, "peak", "\n".join(_lines(stream_peak(calls_per_second))))
 
 
 def _lines(peak: StreamPeak) -> Iterator[str]:
@@ -148,17 +148,17 @@ def _lines(peak: StreamPeak) -> Iterator[str]:
 
 
 def _quota(size: StreamingJobSize) -> str:
-    if size.kpus <= MOST_KPUS:
-        return f"It fits AWS's default quota of {MOST_KPUS} KPUs."
+    if size.kpus <= MAX_KPUS:
+        return f"It fits AWS's default quota of {MAX_KPUS} KPUs."
     divided = "Two jobs do not share a topic: each reads all of it."
-    if size.kpus <= MOST_PARALLELISM:
+    if size.kpus <= MAX_PARALLELISM:
         return (
-            f"AWS must raise the quota of {MOST_KPUS} KPUs, or producers divide the events among several "
+            f"AWS must raise the quota of {MAX_KPUS} KPUs, or producers divide the events among several "
             f"topics with a job for each. {divided}"
         )
-    topics = math.ceil(size.kpus / MOST_PARALLELISM)
+    topics = math.ceil(size.kpus / MAX_PARALLELISM)
     return (
-        f"A job has at most {MOST_PARALLELISM} subtasks, so producers divide the events among {topics} "
+        f"A job has at most {MAX_PARALLELISM} subtasks, so producers divide the events among {topics} "
         f"topics with a job for each. {divided}"
     )
 

@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
-from generated_files import filled, rewrite
+from generated_files import fill_section, rewrite
 from suites import RESULTS, SUITES
 
 _ROOT: Final = Path(__file__).resolve().parent.parent
@@ -54,7 +54,7 @@ def page_text(page: str, results: Mapping[str, Any]) -> str:
         if suite.page:
             last += f"; [of each test]({suite.page})"
         lines.append(f"| `make {suite.target}` | {suite.shows} | {_WHEN[suite.tier]} | {last} |")
-    return filled(page, "suites", "\n".join(lines))
+    return fill_section(page, "suites", "\n".join(lines))
 
 
 def agents_text(page: str, results: Mapping[str, Any]) -> str:
@@ -63,7 +63,7 @@ def agents_text(page: str, results: Mapping[str, Any]) -> str:
     for command, suite, note, when in _COMMANDS:
         minutes = f"{results[suite]['minutes']} min" if suite and suite in results else None
         lines.append(f"| `{command}` | {'; '.join(filter(None, (minutes, note)))} | {when} |")
-    return filled(page, "times", "\n".join(lines))
+    return fill_section(page, "times", "\n".join(lines))
 
 
 def _result(result: Mapping[str, Any] | None) -> str:

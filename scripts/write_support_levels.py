@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from generated_files import filled, rewrite
+from generated_files import fill_section, rewrite
 from markdown_table import markdown_table
 
 import inference_catalog as catalog
@@ -44,11 +44,13 @@ def page_text(page: str, features: Iterable[Feature]) -> str:
         (f"[{name}](blueprints/{name}.md)", support.level, ", ".join(support.names("experimental")))
         for name, support in supports.items()
     )
-    page = filled(page, "kinds", markdown_table(TextTable("", ("proof", "meaning"), (), tuple(HOW.items()))))
+    page = fill_section(
+        page, "kinds", markdown_table(TextTable("", ("proof", "meaning"), (), tuple(HOW.items())))
+    )
     never = "" if any(feature.on_hardware for feature in ordered) else "No feature has run on hardware.\n\n"
-    page = filled(page, "features", f"{never}{markdown_table(TextTable('', names, (), rows))}")
+    page = fill_section(page, "features", f"{never}{markdown_table(TextTable('', names, (), rows))}")
     columns = ("blueprint", "level", "experimental features")
-    return filled(page, "blueprints", markdown_table(TextTable("", columns, (), blueprints)))
+    return fill_section(page, "blueprints", markdown_table(TextTable("", columns, (), blueprints)))
 
 
 def _proofs(feature: Feature, *, before_release: bool) -> str:

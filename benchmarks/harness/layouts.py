@@ -18,7 +18,7 @@ from inference_blueprints.spec.types import Blueprint
 
 #: Seconds of arrivals in a replay, within these numbers of requests.
 _SECONDS = 60
-_FEWEST_REQUESTS, _MOST_REQUESTS = 200, 2000
+_FEWEST_REQUESTS, _MAX_REQUESTS = 200, 2000
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +76,7 @@ def rate_search(case: LayoutCase, workers: tuple[SimulatedWorkers, ...]) -> Rate
     """Return a search for the rates that workers carry of a case's requests."""
 
     def measure(rate: float) -> SimulatedReplay:
-        requests = min(_MOST_REQUESTS, max(_FEWEST_REQUESTS, round(rate * _SECONDS)))
+        requests = min(_MAX_REQUESTS, max(_FEWEST_REQUESTS, round(rate * _SECONDS)))
         return replay_synthetic(workers, case.load, rate, requests)
 
     return RateSearch(measure)

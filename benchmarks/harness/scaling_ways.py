@@ -20,8 +20,8 @@ from inference_local.simulators.workers.owners import (
 )
 
 #: The smallest and largest number of workers.
-LEAST: Final = 2
-MOST: Final = 120
+MINIMUM: Final = 2
+MAXIMUM: Final = 120
 
 #: Makes an owner for rates: its settings are bound.
 Setting = Callable[[RequestRates], Owner]
@@ -43,10 +43,11 @@ class ScalingWays:
                 [self._elastic(share / 100, down) for share in range(95, 35, -5)] for down in (60, 300)
             ],
             "elastic as planned": [[self._elastic()]],
-            "fixed": [[_fixed(number) for number in range(30, MOST + 1, 2)]],
+            "fixed": [[_fixed(number) for number in range(30, MAXIMUM + 1, 2)]],
             "CPU": [[self._on_cpu(target / 100) for target in range(90, 25, -5)]],
             "queue": [
-                [self._on_queue(least, down) for least in range(20, MOST + 1, 5)] for down in (300, 1800)
+                [self._on_queue(minimum, down) for minimum in range(20, MAXIMUM + 1, 5)]
+                for down in (300, 1800)
             ],
             "unanswered": [[self._on_unanswered(share / 100) for share in range(95, 35, -5)]],
             "clairvoyant": [[self._clairvoyant(use / 100) for use in range(98, 60, -3)]],
@@ -60,7 +61,7 @@ class ScalingWays:
         """
         found = copy.deepcopy(self.worker.scaled_object)
         specification = found["spec"]
-        specification |= {"minReplicaCount": LEAST, "maxReplicaCount": MOST}
+        specification |= {"minReplicaCount": MINIMUM, "maxReplicaCount": MAXIMUM}
         specification["triggers"] = [each for each in specification["triggers"] if each["type"] != "cron"]
         (tokens,) = (each for each in specification["triggers"] if each["name"] == "tokens-in-flight")
         if share is not None:
@@ -77,17 +78,17 @@ class ScalingWays:
         return lambda _: AutoscaledRole(ScaledObject.read(found), signals)
 
     def _clairvoyant(self, use: float) -> Setting:
-        return lambda rates: ClairvoyantSchedule(rates, self.worker.model, use, LEAST, MOST)
+        return lambda rates: ClairvoyantSchedule(rates, self.worker.model, use, MINIMUM, MAXIMUM)
 
     def _on_cpu(self, target: float) -> Setting:
-        return _autoscaled({"cpu": ("Value", target, self._slots_in_use)}, LEAST, 300)
+        return _autoscaled({"cpu": ("Value", target, self._slots_in_use)}, MINIMUM, 300)
 
-    def _on_queue(self, least: int, down_seconds: int) -> Setting:
-        return _autoscaled({"queue": ("AverageValue", 1.0, _waiting)}, least, down_seconds)
+    def _on_queue(self, minimum: int, down_seconds: int) -> Setting:
+        return _autoscaled({"queue": ("AverageValue", 1.0, _waiting)}, minimum, down_seconds)
 
     def _on_unanswered(self, share: float) -> Setting:
         full = self.worker.model.requests_per_second * self.worker.model.prefill_seconds
-        return _autoscaled({"unanswered": ("AverageValue", share * full, _unanswered)}, LEAST, 300)
+        return _autoscaled({"unanswered": ("AverageValue", share * full, _unanswered)}, MINIMUM, 300)
 
     def _tokens(self, state: RoleState) -> float:
         return _in_flight(state) * self.worker.prompt_tokens
@@ -100,7 +101,9 @@ def _fixed(number: int) -> Setting:
     return lambda _: FixedNumber(number)
 
 
-def _autoscaled(triggers: Mapping[str, tuple[str, float, Signal]], least: int, down_seconds: int) -> Setting:
+def _autoscaled(
+    triggers: Mapping[str, tuple[str, float, Signal]], minimum: int, down_seconds: int
+) -> Setting:
     """Return a role with the chart's pace: up at once by default, down by a tenth a minute."""
     behaviour: dict[str, Any] = {
         "scaleDown": {
@@ -111,8 +114,8 @@ def _autoscaled(triggers: Mapping[str, tuple[str, float, Signal]], least: int, d
     manifest = {
         "metadata": {"name": "worker"},
         "spec": {
-            "minReplicaCount": least,
-            "maxReplicaCount": MOST,
+            "minReplicaCount": minimum,
+            "maxReplicaCount": MAXIMUM,
             "pollingInterval": 15,
             "advanced": {"horizontalPodAutoscalerConfig": {"behavior": behaviour}},
             "triggers": [

@@ -16,7 +16,7 @@ from inference_catalog.model import Model
 _FILE = Path(__file__).resolve().parent / "data" / "gguf.json"
 _BITS_PER_BYTE = 8
 #: The output layer is Q6_K or larger (``llama_tensor_get_type`` in ``src/llama-quant.cpp``).
-_LEAST_OUTPUT_BITS = 6.5625
+_MIN_OUTPUT_BITS = 6.5625
 
 
 def bits_per_weight() -> Mapping[str, float]:
@@ -73,7 +73,7 @@ def in_gguf(model: Model, kind: str) -> Model:
     bits = bits_per_weight()[kind]
     parameters = model.weight_bytes / 2
     others = parameters - model.matrix_parameters
-    size = model.matrix_parameters * bits + others * max(bits, _LEAST_OUTPUT_BITS)
+    size = model.matrix_parameters * bits + others * max(bits, _MIN_OUTPUT_BITS)
     return replace(
         model,
         name=f"{model.name} in {kind}",

@@ -61,7 +61,7 @@ class Processor:
         return self.memory_bytes_per_second * self.cores(vcpu) / self.cores_per_socket
 
     def accelerator(self, memory_mib: int) -> Accelerator:
-        """Return the processor as what a worker computes on: one per instance, with the instance's memory.
+        """Return the processor as an accelerator: one per instance, with the instance's memory.
 
         Parameters
         ----------

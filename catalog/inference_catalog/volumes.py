@@ -8,12 +8,12 @@ from inference_catalog.hardware import InstanceType
 
 #: A gp3 volume has 125 MiB/s at no extra cost. At most 1,000 MiB/s are requested
 #: (https://docs.aws.amazon.com/ebs/latest/userguide/general-purpose.html).
-_LEAST_GP3_MIB_PER_SECOND, _MOST_GP3_MIB_PER_SECOND = 125, 1000
+_MIN_GP3_MIB_PER_SECOND, _MAX_GP3_MIB_PER_SECOND = 125, 1000
 
 
 #: A gp3 volume has 3,000 IOPS at no extra cost (the same page).
 FREE_GP3_OPERATIONS = 3000
-FREE_GP3_MIB_PER_SECOND = _LEAST_GP3_MIB_PER_SECOND
+FREE_GP3_MIB_PER_SECOND = _MIN_GP3_MIB_PER_SECOND
 #: Each MiB/s needs 4 IOPS (the same page).
 OPERATIONS_PER_MIB_PER_SECOND = 4
 
@@ -28,7 +28,7 @@ def gp3_mib_per_second(types: Sequence[InstanceType]) -> int:
     """
     slowest = min(instance_type.ebs_bandwidth_mbps for instance_type in types)
     usable = slowest * 10**6 // 8 // 2**20
-    return max(_LEAST_GP3_MIB_PER_SECOND, min(_MOST_GP3_MIB_PER_SECOND, usable))
+    return max(_MIN_GP3_MIB_PER_SECOND, min(_MAX_GP3_MIB_PER_SECOND, usable))
 
 
 def image_volume_mib_per_second(types: Sequence[InstanceType], *, from_snapshot: bool) -> int | None:

@@ -121,7 +121,7 @@ class BatchTeam(JsonRecord):
     data_prefixes: tuple[str, ...] = ()
     """Prefixes in S3, ``s3://bucket/prefix/``, that may contain inputs and images."""
 
-    def most_places(self, places: int) -> int:
+    def max_places(self, places: int) -> int:
         """Return the number of a model's places that the team's jobs may hold; at least one."""
         return max(1, places * self.max_places_percent // 100)
 

@@ -148,7 +148,7 @@ class JobKeys:
         """Return the key of the list of shards that an attempt runs."""
         return f"{self.prefix}undone-{attempt}.jsonl"
 
-    def joined(self, attempt: int) -> str:
+    def joined_prefix(self, attempt: int) -> str:
         """Return the prefix of the joined results of some shards, with a slash at its end."""
         return f"{self.prefix}joined/{attempt}/"
 

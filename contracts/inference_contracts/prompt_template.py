@@ -36,16 +36,16 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 from jinja2.tests import TESTS
 from jinja2.utils import htmlsafe_json_dumps
 
-_MOST_ITERATIONS: Final = 100_000
+_MAX_ITERATIONS: Final = 100_000
 _COUNTER: Final = " iterations"  # a template cannot contain this name
 #: Bits of a whole number. Rows have 64, and a product of rows' numbers needs a few more.
-_MOST_BITS: Final = 256
+_MAX_BITS: Final = 256
 _CHECKED_OPERATORS: Final = frozenset({"+", "-", "*", "/", "//", "%"})
 
 #: Levels of expressions and statements in each other.
-_MOST_DEPTH: Final = 100
-_MOST_PRECISION: Final = 30
-_MOST_INDENT: Final = 16
+_MAX_DEPTH: Final = 100
+_MAX_PRECISION: Final = 30
+_MAX_INDENT: Final = 16
 _BASES: Final = (2, 8, 10, 16)
 
 _SAFE_FILTERS: Final = (
@@ -126,9 +126,9 @@ class Prompts:
     Raises RenderingError if it is not a valid template, or uses a forbidden feature.
     """
 
-    def __init__(self, text: str, *, most_characters: int) -> None:
-        self._most = most_characters
-        environment = _Environment(most_characters)
+    def __init__(self, text: str, *, max_characters: int) -> None:
+        self._maximum = max_characters
+        environment = _Environment(max_characters)
         try:
             self._template = _compile(environment, _checked_tree(environment, text))
         except (TemplateError, RecursionError) as error:
@@ -136,13 +136,13 @@ class Prompts:
 
     def render(self, row: Mapping[str, Any]) -> str:
         """Return the prompt of a row."""
-        values = {"row": row, **row, _COUNTER: _Counter(_MOST_ITERATIONS)}
+        values = {"row": row, **row, _COUNTER: _Counter(_MAX_ITERATIONS)}
         pieces, size = [], 0
         try:
             for piece in self._template.generate(values):
                 size += len(piece)
-                if size > self._most:
-                    raise RenderingError(f"template: the prompt is longer than {self._most} characters")
+                if size > self._maximum:
+                    raise RenderingError(f"template: the prompt is longer than {self._maximum} characters")
                 pieces.append(piece)
         # Exceptions of operators and filters for values of the wrong type.
         except (TemplateError, *_WRONG_VALUES) as error:
@@ -160,7 +160,7 @@ class _Counter:
         for value in values:
             self._left -= 1
             if self._left < 0:
-                raise SecurityError(f"it loops more than {_MOST_ITERATIONS} times")
+                raise SecurityError(f"it loops more than {_MAX_ITERATIONS} times")
             yield value
 
 
@@ -169,9 +169,9 @@ class _Environment(ImmutableSandboxedEnvironment):
 
     intercepted_binops = _CHECKED_OPERATORS
 
-    def __init__(self, most_characters: int) -> None:
+    def __init__(self, max_characters: int) -> None:
         super().__init__(undefined=StrictUndefined, keep_trailing_newline=True)
-        self._most = most_characters
+        self._maximum = max_characters
         self.globals.clear()
         self.filters = {name: FILTERS[name] for name in _SAFE_FILTERS}
         self.filters |= {name: _eager(FILTERS[name]) for name in _LAZY_FILTERS}
@@ -223,13 +223,13 @@ class _Environment(ImmutableSandboxedEnvironment):
         return FILTERS["int"](value, default, base)
 
     def _round(self, value: Any, precision: int = 0, method: str = "common") -> Any:
-        if not -_MOST_PRECISION <= precision <= _MOST_PRECISION:
-            raise SecurityError(f"round goes to at most {_MOST_PRECISION} digits")
+        if not -_MAX_PRECISION <= precision <= _MAX_PRECISION:
+            raise SecurityError(f"round goes to at most {_MAX_PRECISION} digits")
         return FILTERS["round"](value, precision, method)
 
     def _tojson(self, value: Any, indent: int | None = None) -> str:
-        if not 0 <= (indent or 0) <= _MOST_INDENT:
-            raise SecurityError(f"tojson indents by at most {_MOST_INDENT} spaces")
+        if not 0 <= (indent or 0) <= _MAX_INDENT:
+            raise SecurityError(f"tojson indents by at most {_MAX_INDENT} spaces")
         return str(htmlsafe_json_dumps(value, json.dumps, sort_keys=True, indent=indent))
 
     def _truncate(
@@ -249,14 +249,14 @@ class _Environment(ImmutableSandboxedEnvironment):
         return text.replace(old, new)
 
     def _check_size(self, size: int) -> None:
-        if size > self._most:
-            raise SecurityError(f"the output of a filter is longer than {self._most} characters")
+        if size > self._maximum:
+            raise SecurityError(f"the output of a filter is longer than {self._maximum} characters")
 
 
 def _check_number(*factors: Any) -> None:
     """Refuse factors whose product is too large, before it is computed."""
-    if sum(each.bit_length() for each in factors if isinstance(each, int)) > _MOST_BITS:
-        raise SecurityError(f"a whole number has more than {_MOST_BITS} bits")
+    if sum(each.bit_length() for each in factors if isinstance(each, int)) > _MAX_BITS:
+        raise SecurityError(f"a whole number has more than {_MAX_BITS} bits")
 
 
 def _checked(number: Any) -> Any:
@@ -296,7 +296,7 @@ def _of_numbers(test: Callable[..., Any]) -> Callable[..., Any]:
 
 def template_fault(text: str) -> str | None:
     """Return why a template cannot be used, with the line in it; None if it can."""
-    environment = _Environment(most_characters=0)
+    environment = _Environment(max_characters=0)
     try:
         _compile(environment, _checked_tree(environment, text))
     except TemplateSyntaxError as error:
@@ -313,7 +313,7 @@ def template_tree(text: str) -> dict[str, Any]:
     """
     if (fault := template_fault(text)) is not None:
         raise RenderingError(f"template: {fault}")
-    return {"source": text, "body": _dumped(_checked_tree(_Environment(most_characters=0), text).body)}
+    return {"source": text, "body": _dumped(_checked_tree(_Environment(max_characters=0), text).body)}
 
 
 def _dumped(part: Any) -> Any:
@@ -369,11 +369,11 @@ def _fault(node: nodes.Node) -> str | None:
 
 def _check_depth(tree: nodes.Template) -> None:
     level: list[nodes.Node] = [tree]
-    for _ in range(_MOST_DEPTH):
+    for _ in range(_MAX_DEPTH):
         level = [child for node in level for child in node.iter_child_nodes()]
         if not level:
             return
-    raise SecurityError(f"line {level[0].lineno}: more than {_MOST_DEPTH} levels are in each other; use set")
+    raise SecurityError(f"line {level[0].lineno}: more than {_MAX_DEPTH} levels are in each other; use set")
 
 
 def _compile(environment: _Environment, tree: nodes.Template) -> Template:

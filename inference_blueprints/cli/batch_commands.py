@@ -28,7 +28,7 @@ Address = Annotated[
         "--address", metavar="URL", help="Other address of the API, ending in /v1, for example of a tunnel."
     ),
 ]
-_MOST_LISTED = 1000
+_MAX_LISTED = 1000
 
 
 def register(root: typer.Typer) -> None:
@@ -114,7 +114,7 @@ def status(
         str | None, typer.Argument(metavar="[JOB]", help="ID of one job. Default: the newest jobs.")
     ] = None,
     limit: Annotated[
-        int, typer.Option("--limit", min=1, max=_MOST_LISTED, help="Maximum number of jobs to list.")
+        int, typer.Option("--limit", min=1, max=_MAX_LISTED, help="Maximum number of jobs to list.")
     ] = 20,
     output: OutputOption = Output.TEXT,
     address: Address = None,

@@ -69,7 +69,7 @@ def tune(
             writing_model_index(loaded, model),
             progress,
             trace=trace,
-            most_accelerators=gpus,
+            max_accelerators=gpus,
             engines_looked_at=_engines(engine or []),
             rates=load_rates(rates, blueprint.spec.environment.region) if rates else None,
         )
@@ -107,13 +107,13 @@ def _print(found: Tuning, output: Output) -> None:
     from inference_blueprints.report.tables.terminal_table import print_rows
 
     console = Console()
-    table = tuning_text.ranking(found)
-    console.print(Text(tuning_text.title(found), style="bold"))
-    console.print(Text(f"objectives: {tuning_text.objective(found)}"))
+    table = tuning_text.rank_configurations(found)
+    console.print(Text(tuning_text.describe_search(found), style="bold"))
+    console.print(Text(f"objectives: {tuning_text.describe_objective(found)}"))
     if table.rows:
         print_rows(table, console)
-    effort = ("", tuning_text.effort(found)) if found.covered else ()
-    for line in (*(table.notes if table.rows else ()), "", tuning_text.explanation(found), *effort):
+    effort = ("", tuning_text.describe_effort(found)) if found.covered else ()
+    for line in (*(table.notes if table.rows else ()), "", tuning_text.explain_choice(found), *effort):
         console.print(Text(line))
     for note in found.notes:
         console.print(Text(note))

@@ -11,7 +11,7 @@ from typing import Literal, TypeVar
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from inference_blueprints.operate.aws.account import described
+from inference_blueprints.operate.aws.account import describe_error
 from inference_blueprints.operate.kubernetes.kubectl import KubectlFailed
 from inference_contracts.errors import UserError
 
@@ -51,6 +51,6 @@ def run_checks(checks: Checks[Subject], subject: Subject) -> Iterator[CheckResul
         try:
             yield from check(subject)
         except (ClientError, BotoCoreError) as error:
-            yield CheckResult(name, "unknown", f"could not be checked: {described(error)}")
+            yield CheckResult(name, "unknown", f"could not be checked: {describe_error(error)}")
         except (KubectlFailed, UserError) as error:
             yield CheckResult(name, "unknown", f"could not be checked: {' '.join(str(error).split())}")

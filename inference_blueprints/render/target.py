@@ -25,7 +25,8 @@ class Target(ABC, Generic[RenderedT]):
     def findings(cls, blueprint: Blueprint) -> Iterator[Finding]:  # noqa: ARG003 - for targets with limits
         """Yield a finding for each part of a blueprint that this target cannot run. By default, it runs all.
 
-        blueprint: A blueprint that may have holes: see ``inference_blueprints/spec/holes.py``.
+        blueprint: A blueprint that may have invalid values: see
+        ``inference_blueprints/spec/invalid_values.py``.
         """
         yield from ()
 
@@ -33,7 +34,7 @@ class Target(ABC, Generic[RenderedT]):
     def planned_findings(cls, blueprint: Blueprint) -> Iterator[Finding]:  # noqa: ARG003 - as above
         """Yield a finding for each part of the serving plan that this target cannot run. By default, none.
 
-        blueprint: A blueprint without errors and holes.
+        blueprint: A blueprint without errors and invalid values.
         """
         yield from ()
 

@@ -66,8 +66,8 @@ class ProcessSummary:
     @property
     def replica_range(self) -> str:
         """Number of replicas in words."""
-        least, most = self.replicas_least, self.replicas
-        return str(most) if least == most else f"{least} to {most}"
+        minimum, maximum = self.replicas_least, self.replicas
+        return str(maximum) if minimum == maximum else f"{minimum} to {maximum}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from inference_blueprints.serving.engines.kv_transfer import kv_transfer
 from inference_blueprints.serving.resolved import ResolvedWorkers, UnresolvedError, resolve
 from inference_blueprints.spec import types as spec
-from inference_blueprints.spec.holes import usable
+from inference_blueprints.spec.invalid_values import usable
 from inference_catalog.catalogue import shipped
 from inference_catalog.operating_system import OperatingSystem, SystemName
 

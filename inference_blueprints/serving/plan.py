@@ -5,7 +5,7 @@ from __future__ import annotations
 from inference_blueprints.serving.engines.kv_transfer import kv_transfer
 from inference_blueprints.serving.estimates.shared_cache import shared_cache_plan
 from inference_blueprints.serving.node_systems import node_systems
-from inference_blueprints.serving.nodes.neighbours import packed
+from inference_blueprints.serving.nodes.neighbours import set_neighbours
 from inference_blueprints.serving.resolved import ResolvedWorkers, catalog_name, engine_release, resolve
 from inference_blueprints.serving.scaling.elastic_processes import elastic_processes
 from inference_blueprints.serving.stacks import STACKS
@@ -27,7 +27,9 @@ def build_plan(blueprint: spec.Blueprint) -> ServingPlan:
         operating system has what a pool needs.
     """
     models = [_model_plan(blueprint, index) for index in range(len(blueprint.spec.models))]
-    return ServingPlan(models=packed(models, blueprint.spec.pools), node_systems=node_systems(blueprint))
+    return ServingPlan(
+        models=set_neighbours(models, blueprint.spec.pools), node_systems=node_systems(blueprint)
+    )
 
 
 def _model_plan(blueprint: spec.Blueprint, index: int) -> ModelPlan:

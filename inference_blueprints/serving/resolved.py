@@ -8,7 +8,7 @@ from typing import Literal, cast
 
 import inference_catalog as catalog
 from inference_blueprints.spec import types as spec
-from inference_blueprints.spec.holes import usable
+from inference_blueprints.spec.invalid_values import usable
 from inference_catalog.catalogue import shipped
 from inference_catalog.span import node_count
 

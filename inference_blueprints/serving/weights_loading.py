@@ -32,7 +32,7 @@ def can_stream(model: spec.Model) -> bool:
 def never_change(model: spec.Model) -> bool:
     """Return whether the files are those of a commit, so that a copy of them stays right."""
     weights = model.weights
-    # `str` raises for a hole; `re` would raise a TypeError.
+    # `str` raises for an invalid value; `re` would raise a TypeError.
     pinned = weights.revision is not None and bool(re.fullmatch("[0-9a-f]{40}", str(weights.revision)))
     return bool(weights.hugging_face) and pinned
 

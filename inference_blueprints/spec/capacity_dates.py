@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import UTC, datetime
 
-from inference_blueprints.spec.holes import usable
+from inference_blueprints.spec.invalid_values import usable
 from inference_blueprints.spec.types import Blueprint
 from inference_blueprints.spec.wording import quote
 from inference_contracts.errors import Finding
@@ -26,7 +26,7 @@ def moment(text: str) -> datetime | None:
         return None
 
 
-def spelled(time: datetime) -> str:
+def format_time(time: datetime) -> str:
     """Return a time as messages spell it."""
     return f"{time.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
 
@@ -34,7 +34,7 @@ def spelled(time: datetime) -> str:
 def dated_findings(blueprint: Blueprint, now: datetime) -> Iterator[Finding]:
     """Warn of Capacity Blocks that have not started or have ended.
 
-    blueprint: The blueprint, which may have holes.
+    blueprint: The blueprint, which may have invalid values.
     now: The present time, with a time zone.
     """
     for index, pool in usable(blueprint.spec.pools):
@@ -46,13 +46,14 @@ def dated_findings(blueprint: Blueprint, now: datetime) -> Iterator[Finding]:
         ends = moment(block.ends) if block.ends else None
         if ends and ends <= now:
             message = (
-                f"the block of pool {quote(pool.name)} ended at {spelled(ends)}, and no node of the pool "
+                f"the block of pool {quote(pool.name)} ended at {format_time(ends)}, and no node of the pool "
                 "starts; buy another block, and set its 'id' and dates"
             )
             yield Finding((*path, "ends"), message, "warning")
         elif starts and starts > now:
             message = (
-                f"the block of pool {quote(pool.name)} starts at {spelled(starts)}; until then no node of "
+                f"the block of pool {quote(pool.name)} starts at {format_time(starts)}; until "
+                f"then no node of "
                 "the pool starts, and its workers wait"
             )
             yield Finding((*path, "starts"), message, "warning")

@@ -1,9 +1,10 @@
 """Grammar of cron expressions of EventBridge Scheduler, and of KEDA.
 
-Source for EventBridge: "Cron expressions reference", https://docs.aws.amazon.com/eventbridge/latest/userguide/eb-cron-expressions.html,
-and "Schedule types", https://docs.aws.amazon.com/scheduler/latest/UserGuide/schedule-types.html (2026-11-22).
-Source for KEDA: ``pkg/scalers/cron_scaler.go`` of KEDA 2.20.2, which parses five fields with robfig/cron 3
-(``parser.go``, ``spec.go``): days of the week are 0-6, and a range may not end before it starts.
+Source for EventBridge: "Cron expressions reference",
+https://docs.aws.amazon.com/eventbridge/latest/userguide/eb-cron-expressions.html, and "Schedule types",
+https://docs.aws.amazon.com/scheduler/latest/UserGuide/schedule-types.html (2026-11-22). Source for KEDA:
+``pkg/scalers/cron_scaler.go`` of KEDA 2.20.2, which parses five fields with robfig/cron 3 (``parser.go``,
+``spec.go``): days of the week are 0-6, and a range may not end before it starts.
 """
 
 from __future__ import annotations
@@ -25,9 +26,9 @@ class _Field:
 
     name: str
     """Name in messages."""
-    least: int
-    most: int
-    """`least`, `most`: Smallest and largest number."""
+    minimum: int
+    maximum: int
+    """`minimum`, `maximum`: Smallest and largest number."""
     words: tuple[str, ...] = ()
     """Words for the numbers, such as ``JAN`` for the smallest."""
     special: str = "(?!)"
@@ -38,7 +39,7 @@ class _Field:
     @property
     def allowed(self) -> str:
         words = f" or {self.words[0]}-{self.words[-1]}" if self.words else ""
-        return f"{self.least}-{self.most}{words}, with * , - /{self.marks}"
+        return f"{self.minimum}-{self.maximum}{words}, with * , - /{self.marks}"
 
     def accepts(self, text: str) -> bool:
         """Return whether a text is a list of elements that the field allows."""
@@ -54,7 +55,7 @@ class _Field:
         )
 
     def _number(self, value: str) -> int:
-        return self.least + self.words.index(value) if value in self.words else int(value)
+        return self.minimum + self.words.index(value) if value in self.words else int(value)
 
     def _accepts_element(self, element: str) -> bool:
         special = re.fullmatch(self.special, element)
@@ -66,10 +67,10 @@ class _Field:
             return False
         values = [value for value in (match["first"], match["last"]) if value is not None]
         step = match["step"]
-        return all(map(self._accepts_value, values)) and (step is None or 1 <= int(step) <= self.most)
+        return all(map(self._accepts_value, values)) and (step is None or 1 <= int(step) <= self.maximum)
 
     def _accepts_value(self, value: str) -> bool:
-        return value in self.words or (value.isdecimal() and self.least <= int(value) <= self.most)
+        return value in self.words or (value.isdecimal() and self.minimum <= int(value) <= self.maximum)
 
 
 _DAY_OF_MONTH = _Field(

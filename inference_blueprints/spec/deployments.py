@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from inference_blueprints.spec.holes import usable
+from inference_blueprints.spec.invalid_values import usable
 from inference_blueprints.spec.types import Deployment, Model, Pool, Spec, Workers
 from inference_blueprints.spec.wording import Path
 from inference_contracts.errors import Finding

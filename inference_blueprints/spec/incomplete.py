@@ -1,4 +1,4 @@
-"""Builds a blueprint from the values that fit the types, with holes for the others."""
+"""Builds a blueprint from the values that fit the types, with a placeholder for each invalid value."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Collection
 from typing import Any
 
 from inference_blueprints.spec.document import Document
-from inference_blueprints.spec.holes import Hole, Place
+from inference_blueprints.spec.invalid_values import InvalidValue, Place
 from inference_blueprints.spec.structure import Key, is_choice, keys
 from inference_blueprints.spec.types import Blueprint, Section
 from inference_blueprints.spec.wording import Path
@@ -17,7 +17,7 @@ def incomplete_blueprint(document: Document, faults: Collection[Path]) -> Bluepr
 
     document: The whole document.
     faults: The paths of the values that do not fit.
-    Returns: Every value that fits, validated, at its place; a `Hole` in place of each that does not.
+    Returns: Every value that fits, validated, at its place; a `InvalidValue` in place of each that does not.
     """
     blueprint: Blueprint = _Builder(document, faults).section(Blueprint, (), ())
     return blueprint
@@ -32,13 +32,13 @@ class _Builder:
         self._above = {path[:length] for path in faults for length in range(len(path))}
 
     def section(self, kind: type[Section], path: Path, place: Place) -> Any:
-        """Return a section, or a hole if the section itself does not fit."""
+        """Return a section, or an `InvalidValue` if the section itself does not fit."""
         value = self._document.value(path, default={})
         if not self._is_touched(path):
             return kind.model_validate(value, by_alias=True, by_name=False)
         known = keys(kind)
         if self._is_at_fault(path) or (is_choice(kind) and not value.keys() <= known.keys()):
-            return Hole(place)
+            return InvalidValue(place)
         completed = kind.completed(value) if isinstance(value, dict) else {}
         attributes: dict[str, Any] = {
             key.attribute: key.child.model_validate(completed[name])
@@ -56,14 +56,14 @@ class _Builder:
         if not key.is_list:
             return self._item(key, path, place)
         if not isinstance(value, list) or self._is_at_fault(path):
-            return Hole(place)
+            return InvalidValue(place)
         return [self._item(key, (*path, index), (*place, index)) for index in range(len(value))]
 
     def _item(self, key: Key, path: Path, place: Place) -> Any:
         """Return a section, or a value that has no separate parts."""
         if key.child and not (key.has_plain_form and not isinstance(self._document.value(path), dict)):
             return self.section(key.child, path, place)
-        return Hole(place) if self._is_touched(path) else self._document.value(path)
+        return InvalidValue(place) if self._is_touched(path) else self._document.value(path)
 
     def _is_at_fault(self, path: Path) -> bool:
         """Return whether the value at a path, or one that holds it, does not fit."""

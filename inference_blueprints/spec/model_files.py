@@ -10,7 +10,7 @@ from typing import Any
 
 import inference_catalog as catalog
 from inference_blueprints.spec.formats import HUGGING_FACE_REPOSITORY
-from inference_blueprints.spec.holes import Hole
+from inference_blueprints.spec.invalid_values import InvalidValue
 from inference_blueprints.spec.types import Blueprint
 from inference_catalog.catalogue import model_entry
 from inference_catalog.configurations.config_fields import ModelConfigError
@@ -19,7 +19,7 @@ from inference_contracts.errors import Problem, UserError
 
 #: Folder of entries, next to the blueprint.
 MODELS_FOLDER = "models"
-_MOST_BYTES = 8 * 1024**2
+_MAX_BYTES = 8 * 1024**2
 #: Name and type of the fields of a file.
 _FIELDS: Mapping[str, tuple[type, ...]] = {
     "name": (str,),
@@ -35,10 +35,8 @@ _FIELDS: Mapping[str, tuple[type, ...]] = {
 def read_json(path: Path) -> Any:
     """Read a JSON file. Raises UserError if the file cannot be read, is too large, or is not JSON."""
     try:
-        if path.stat().st_size > _MOST_BYTES:
-            raise UserError(
-                f"{path}: is larger than {_MOST_BYTES // 1024**2} MiB; give a model's config.json"
-            )
+        if path.stat().st_size > _MAX_BYTES:
+            raise UserError(f"{path}: is larger than {_MAX_BYTES // 1024**2} MiB; give a model's config.json")
         return json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise UserError(f"{path}: cannot be read: {error.strerror}") from error
@@ -107,18 +105,18 @@ def read_models(folder: Path) -> tuple[Mapping[str, catalog.Model], list[Problem
 
 
 def with_models(blueprint: Blueprint, added: Mapping[str, catalog.Model]) -> Blueprint:
-    """Return a blueprint whose weights know further entries. It may have holes.
+    """Return a blueprint whose weights know further entries. It may have invalid values.
 
     added: Entry by name.
     """
-    if not added or isinstance(blueprint, Hole):
+    if not added or isinstance(blueprint, InvalidValue):
         return blueprint
     spec = blueprint.spec
-    if isinstance(spec, Hole) or isinstance(spec.models, Hole):
+    if isinstance(spec, InvalidValue) or isinstance(spec.models, InvalidValue):
         return blueprint
     models = [
         model
-        if isinstance(model, Hole) or isinstance(model.weights, Hole)
+        if isinstance(model, InvalidValue) or isinstance(model.weights, InvalidValue)
         else model.model_copy(update={"weights": model.weights.with_entries(added)})
         for model in spec.models
     ]

@@ -8,7 +8,7 @@ from importlib import import_module
 from pkgutil import walk_packages
 
 from inference_blueprints.spec import sections
-from inference_blueprints.spec.holes import decidable
+from inference_blueprints.spec.invalid_values import decidable
 from inference_blueprints.spec.rule import DECLARED, Rule
 from inference_blueprints.spec.types import Blueprint
 from inference_contracts.errors import Finding
@@ -23,12 +23,12 @@ def all_rules() -> tuple[Rule, ...]:
 
 
 def rule_findings(blueprint: Blueprint) -> list[Finding]:
-    """Return the findings of all rules on a blueprint, which may have holes."""
+    """Return the findings of all rules on a blueprint, which may have invalid values."""
     return findings_of(all_rules(), blueprint)
 
 
 def findings_of(rules: Iterable[Rule], blueprint: Blueprint) -> list[Finding]:
-    """Return the findings of some rules on a blueprint, which may have holes."""
+    """Return the findings of some rules on a blueprint, which may have invalid values."""
     return [finding for rule in rules for finding in decidable(_on_blueprint(rule), blueprint)]
 
 

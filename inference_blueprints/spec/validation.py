@@ -21,9 +21,9 @@ class Validation:
     """The result of checking a document against the types."""
 
     blueprint: Blueprint
-    """The blueprint, with holes in place of values that do not fit the types."""
+    """The blueprint, with an `InvalidValue` in place of each value that does not fit the types."""
     is_complete: bool
-    """Whether the blueprint has no holes."""
+    """Whether the blueprint has no invalid values."""
     problems: tuple[Problem, ...] = ()
     """One error per value that does not fit, without values that the document has already reported."""
 

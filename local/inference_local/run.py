@@ -162,7 +162,7 @@ def _follow_load(
         clients = ComingClients(elastic, engines.answer_seconds, lambda what: step.update(detail=what))
         with elastic:
             outcomes = clients.run()
-        outcome = elastic.outcome_of(outcomes, clients.most)
+        outcome = elastic.outcome_of(outcomes, clients.maximum)
         step.result = (
             f"{outcome.workers_min} to {outcome.workers_max} workers, "
             f"{outcome.lost} of {amount(outcome.requests, 'request')} lost"

@@ -28,8 +28,8 @@ class _Moment:
     """When the workers of a role are killed."""
 
     streams_per_worker: int
-    most_streams: int
-    """`streams_per_worker`, `most_streams`: Number of streams that are sent."""
+    max_streams: int
+    """`streams_per_worker`, `max_streams`: Number of streams that are sent."""
     begun_share: float
     """Share of the streams that have their first token when the worker is killed."""
     migration_type: str
@@ -84,7 +84,7 @@ async def _kill_one(
         session,
         frontends,
         victim,
-        min(everyone * moment.streams_per_worker, moment.most_streams),
+        min(everyone * moment.streams_per_worker, moment.max_streams),
         engines=serving.engines,
         images=serving.images_of(victim.deployment.model.name),
     )

@@ -77,8 +77,8 @@ class CellReader:
         return DeploymentView(
             name=workers.name,
             pool=workers.pool,
-            least=workers.least,
-            most=workers.most,
+            minimum=workers.least,
+            maximum=workers.most,
             replicas=replicas,
             ready=ready,
             capacity=workers.capacity,

@@ -218,7 +218,7 @@ class CaseProgress:
         self.held = len(waiting)
         by_pool = {each.pool: each for each in waiting}
         for pool in sorted({*self.settings.repaired_by, *by_pool}):
-            known = self.store.held(pool, now)
+            known = self.store.read_held(pool, now)
             if pool not in by_pool:
                 if known.since:
                     self.store.note_held(replace(known, since=0.0, told=False), now)

@@ -31,7 +31,7 @@ class Observation:
     metrics_at: float = 0.0
     """End of the newest window that workers reported, in seconds since the epoch."""
     shifts: Mapping[tuple[str, str], float] = field(default_factory=dict)
-    """When each unit was last seen to move together, by unit and name."""
+    """Time at which the workers of each unit last became slow together, by unit and name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +129,7 @@ class CaseStore:
             return False
         return True
 
-    def observed(self, now: float) -> Observation:
+    def read_observation(self, now: float) -> Observation:
         """Return what the newest run of `minute` saw."""
         stored = self._table.read(_OBSERVED, now)
         if stored is None:
@@ -137,8 +137,8 @@ class CaseStore:
         shifts = {(unit, name): float(at) for unit, name, at in stored.content["shifts"]}
         return Observation(float(stored.content["metricsAt"]), shifts)
 
-    def observe(self, observation: Observation, now: float) -> None:
-        """Note what was seen. Of two runs at once, the first is stored."""
+    def note_observation(self, observation: Observation, now: float) -> None:
+        """Store what this run saw. If two runs write at once, the first one wins."""
         stored = self._table.read(_OBSERVED, now)
         shifts = [[unit, name, at] for (unit, name), at in sorted(observation.shifts.items())]
         content = {"metricsAt": observation.metrics_at, "shifts": shifts}
@@ -147,19 +147,19 @@ class CaseStore:
         except VersionConflictError:
             return
 
-    def was_told(self, case: RepairCase, reason: str, now: float) -> bool:
-        """Return whether people were told of a case's reason."""
+    def was_reported(self, case: RepairCase, reason: str, now: float) -> bool:
+        """Return whether people were informed of a case's reason."""
         return self._table.read(f"{_TOLD}{case.node_uid}#{reason}", now) is not None
 
-    def told(self, case: RepairCase, reason: str, now: float) -> None:
-        """Note that people were told."""
+    def note_report(self, case: RepairCase, reason: str, now: float) -> None:
+        """Store that people were informed."""
         entry = f"{_TOLD}{case.node_uid}#{reason}"
         try:
             self._table.write(entry, {"at": now}, version=0, now=now, expires=now + _KEPT_SECONDS)
         except VersionConflictError:
             return
 
-    def held(self, pool: str, now: float) -> HeldPool:
+    def read_held(self, pool: str, now: float) -> HeldPool:
         """Return whether the breaker holds a pool, as the newest run noted it."""
         stored = self._table.read(f"{_HELD}{pool}", now)
         if stored is None:
@@ -167,7 +167,7 @@ class CaseStore:
         return HeldPool(pool, float(stored.content["since"]), bool(stored.content["told"]), stored.version)
 
     def note_held(self, held: HeldPool, now: float) -> None:
-        """Note whether the breaker holds a pool. Of two runs at once, the first is stored."""
+        """Store whether the breaker holds a pool. If two runs write at once, the first one wins."""
         content = {"since": held.since, "told": held.told}
         try:
             self._table.write(f"{_HELD}{held.pool}", content, version=held.version, now=now)

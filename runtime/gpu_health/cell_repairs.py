@@ -135,7 +135,7 @@ class CellRepairs(ABC):
     def notify(self, case: RepairCase, text: str) -> None:
         """Tell people by the topic, once per case and state."""
         with acting("tell people"):
-            if self.store.was_told(case, case.state, self.clock()):
+            if self.store.was_reported(case, case.state, self.clock()):
                 return
             self.tell(
                 case.node,
@@ -143,7 +143,7 @@ class CellRepairs(ABC):
                 f" {self.platform.cell.name}: {text}\n"
                 + "\n".join(f"- {each.kind} {each.code} by {each.source}" for each in case.evidence),
             )
-            self.store.told(case, case.state, self.clock())
+            self.store.note_report(case, case.state, self.clock())
 
     def tell(self, about: str, text: str) -> None:
         """Tell people by the topic.

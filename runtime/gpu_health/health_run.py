@@ -32,5 +32,5 @@ def begin(platform: HealthPlatform, clock: Callable[[], float]) -> CaseProgress:
         store=store,
         repairs=(HostRepairs if platform.cell.ecs_cluster else ClusterRepairs)(platform, store, clock),
         settings=replace(platform.settings, frozen=freeze.frozen),
-        observation=store.observed(clock()),
+        observation=store.read_observation(clock()),
     )

@@ -91,7 +91,7 @@ def _compare_workers(run: CaseProgress, nodes: Sequence[WatchedNode], clock: Cal
     shifts = {unit: at for unit, at in run.observation.shifts.items() if now - at < SHIFT_SECONDS}
     shifts |= {(shift.unit, shift.name): now for shift in verdicts.shifts}
     run.observation = Observation(read.end or run.observation.metrics_at, shifts)
-    run.store.observe(run.observation, now)
+    run.store.note_observation(run.observation, now)
     _count_age(run, now)
     _add_suspicious(run, workers, verdicts, at=read.end, now=now)
     _count_workers(verdicts)

@@ -13,7 +13,7 @@ from inference_contracts.streaming_job import JobKafka
 
 _ANSWER_MILLISECONDS: Final = 30_000
 _POLL_MILLISECONDS: Final = 1000
-_MOST_RECORDS: Final = 500
+_MAX_RECORDS: Final = 500
 #: A topic that gives nothing for so long is not reachable.
 _SILENCE_SECONDS: Final = 60.0
 
@@ -58,7 +58,7 @@ class TopicReader:
     def __init__(self, kafka: JobKafka, topic: str) -> None:
         self._topic = topic
         self._consumer = KafkaConsumer(
-            enable_auto_commit=False, group_id=None, max_poll_records=_MOST_RECORDS, **_connection(kafka)
+            enable_auto_commit=False, group_id=None, max_poll_records=_MAX_RECORDS, **_connection(kafka)
         )
         found = self._consumer.partitions_for_topic(topic)
         if not found:

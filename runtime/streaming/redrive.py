@@ -45,7 +45,7 @@ from streaming.redrive_targets import (
 
 _CALL_SECONDS: Final = 600.0
 _WORKERS: Final = 16
-_MOST_FAILURES: Final = 10
+_MAX_FAILURES: Final = 10
 
 #: What became of a dead letter.
 Outcome = str
@@ -112,7 +112,7 @@ class Redriven:
         """Count a dead letter."""
         with self.lock:
             self.counts.setdefault(reason, Counter())[outcome] += 1
-            if message and len(self.failures) < _MOST_FAILURES:
+            if message and len(self.failures) < _MAX_FAILURES:
                 self.failures.append(message)
 
 

@@ -22,10 +22,7 @@ from task_start.start_document import NeuronShare, TaskStartError
 def take_cores(share: NeuronShare) -> str:
     """Lock the first free devices that are a part of the host, and return the numbers of their cores.
 
-    Raises
-    ------
-    TaskStartError
-        If no part is free, or the folder cannot be used.
+    Raises TaskStartError if no part is free, or the folder cannot be used.
     """
     for first in range(0, share.of - share.devices + 1, share.devices):
         if _takes(share.folder, range(first, first + share.devices)):

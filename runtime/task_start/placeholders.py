@@ -13,10 +13,7 @@ _PLACEHOLDER = re.compile(r"\$\((?:(address)|port:([^()]*))\)")
 def filled(text: str, address: str, ports: Mapping[str, int]) -> str:
     """Return a text with values in place of the placeholders. Other text in parentheses stays.
 
-    Raises
-    ------
-    TaskStartError
-        If a placeholder names an unknown port.
+    Raises TaskStartError if a placeholder names an unknown port.
     """
 
     def value(match: re.Match[str]) -> str:

@@ -64,10 +64,8 @@ class StartDocument:
 def read_document(text: str) -> StartDocument:
     """Read the document.
 
-    Raises
-    ------
-    TaskStartError
-        If it is not JSON, or has unknown keys or values of another kind; all errors in one message.
+    Raises TaskStartError if it is not JSON, or has unknown keys or values of another kind; all errors in one
+    message.
     """
     try:
         values = json.loads(text)

@@ -18,18 +18,10 @@ from task_start.start_document import TaskStartError
 def hold_entries(folder: Path, entries: Iterable[str]) -> None:
     """Lock entries until the process and those that replace it have ended. Wait while a task fills one.
 
-    Parameters
-    ----------
-    folder
-        The folder that all tasks of the host share.
-    entries
-        For example ``weights/acme--model@<commit>``.
-
-    Raises
-    ------
-    TaskStartError
-        If an entry is missing: the container that fills it did not run, or another task deleted the copy
-        since.
+    folder: The folder that all tasks of the host share.
+    entries: For example ``weights/acme--model@<commit>``.
+    Raises TaskStartError if an entry is missing: the container that fills it did not run, or another task
+        deleted the copy since.
     """
     for entry in entries:
         name = entry.replace("/", "--", 1)

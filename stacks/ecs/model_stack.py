@@ -265,14 +265,14 @@ def _scaling(scope: Construct, service: str, cluster_name: str, scaling: Service
         f"Scaling-{service}",
         cluster_name=cluster_name,
         service_name=service,
-        least=scaling.least,
-        most=scaling.most,
+        minimum=scaling.minimum,
+        maximum=scaling.maximum,
         loads=[
             LoadTarget(name=load.name, dimensions=load.dimensions, value=load.target)
             for load in scaling.loads
         ],
         floors=[
-            TaskFloor(schedule=floor.schedule, time_zone=floor.time_zone, least=floor.least)
+            TaskFloor(schedule=floor.schedule, time_zone=floor.time_zone, minimum=floor.minimum)
             for floor in scaling.floors
         ],
         scale_in_cooldown_seconds=scaling.scale_in_cooldown_seconds,

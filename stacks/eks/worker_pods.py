@@ -92,10 +92,10 @@ class WorkerPods(WorkerCompute):
 def _number(worker: ModelWorker, count: WorkerCount, region: str) -> int | QueueScaling:
     """Return the fixed number of workers, or their scaling."""
     if not count.follows_the_queue:
-        return count.most
+        return count.maximum
     return QueueScaling(
-        min=count.least,
-        max=count.most,
+        min=count.minimum,
+        max=count.maximum,
         messages=count.shards,
         queue_url=worker.queue.queue_url,
         region=region,

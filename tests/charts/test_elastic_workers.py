@@ -51,7 +51,7 @@ def test_the_scaled_object_says_what_the_plan_decided(rendered: Rendered, docume
     [worker] = planned(document).workers
     scaling = worker.scaling
     assert scaling is not None
-    assert (read.least, read.most, read.polling_seconds) == (2, 12, scaling.polling_seconds)
+    assert (read.minimum, read.maximum, read.polling_seconds) == (2, 12, scaling.polling_seconds)
     measured = [each for each in read.triggers if isinstance(each, MetricTrigger)]
     assert [(each.name, each.query, each.target, each.metric_type) for each in measured] == [
         (each.name, each.query, each.target, each.metric_type) for each in scaling.triggers

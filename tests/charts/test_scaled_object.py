@@ -24,7 +24,7 @@ def test_the_simulator_reads_what_the_plan_says(elastic: DeploymentPlan, render:
     found = [ScaledObject.read(each) for each in objects if each["kind"] == "ScaledObject"]
     planned = [process.scaling for process in elastic.processes if process.scaling]
     assert planned
-    assert [(each.least, each.most, each.polling_seconds) for each in found] == [
+    assert [(each.minimum, each.maximum, each.polling_seconds) for each in found] == [
         (each.least, each.most, each.polling_seconds) for each in planned
     ]
     for scaled, scaling in zip(found, planned, strict=True):

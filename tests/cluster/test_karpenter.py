@@ -75,7 +75,7 @@ def test_pods_become_nodes_of_their_pool_and_nodes_go_with_them(
     crowded = next(iter(matrix.POOLS))
     for each in deployments:
         if named_pool(each["spec"]["template"]) == crowded:
-            each["spec"]["replicas"] = _most_workers(pools[crowded], crowded) + 1
+            each["spec"]["replicas"] = _max_workers(pools[crowded], crowded) + 1
     wanted = sum(each["spec"]["replicas"] for each in deployments)
 
     # Karpenter finds the image, the subnets and the security groups of each operating system.
@@ -154,7 +154,7 @@ def _pool_name(kubernetes_object: KubernetesObject) -> str:
     return str(kubernetes_object["metadata"]["name"]).removesuffix(".kept")
 
 
-def _most_workers(pool: KubernetesObject, name: str) -> int:
+def _max_workers(pool: KubernetesObject, name: str) -> int:
     accelerators = int(pool["spec"]["limits"]["nvidia.com/gpu"])
     (size,) = matrix.POOLS[name].workers
     return accelerators // size

@@ -100,10 +100,10 @@ def numbers(control_plane: ControlPlane, kubectl: Kubectl, namespace: str) -> It
     kubectl.run("delete", "clusterrolebinding", namespace)
 
 
-def _values(*, shifted: bool, least: int = 4, most: int = 12) -> Values:
+def _values(*, shifted: bool, minimum: int = 4, maximum: int = 12) -> Values:
     values = deployment_values(llm_d.planned(direct.DIRECT, of=direct.ELASTIC), shifted=shifted)
     (process,) = values["processes"]
-    process["scaling"] |= {"least": least, "most": most}
+    process["scaling"] |= {"least": minimum, "most": maximum}
     return values
 
 
@@ -142,13 +142,13 @@ def test_a_deployment_keeps_the_floor_that_the_shift_has_set(
     assert not changed, "nothing fell for a moment and came back"
     # The shift goes on, and each later deployment keeps what it set.
     numbers.set_floor(_workers(release), 9)
-    release.deploy(_values(shifted=True, most=11))
+    release.deploy(_values(shifted=True, maximum=11))
     assert release.range == (9, 11)
     # The blueprint's range holds, whatever was set.
-    release.deploy(_values(shifted=True, most=6))
+    release.deploy(_values(shifted=True, maximum=6))
     assert release.range == (6, 6)
     numbers.set_floor(_workers(release), 4)
-    release.deploy(_values(shifted=True, least=5))
+    release.deploy(_values(shifted=True, minimum=5))
     assert release.range == (5, 12)
     # CloudFormation rolls back with the former values, here those of before the upgrade.
     numbers.set_floor(_workers(release), 8)
@@ -166,7 +166,7 @@ def test_a_deployment_overwrites_what_a_person_has_set_elsewhere(
     release.deploy(_values(shifted=False))
     release.patch("scaledobjects", {"spec": {"pollingInterval": 77, "maxReplicaCount": 99}})
     release.patch("deployments", {"spec": {"progressDeadlineSeconds": 7}}, "--field-manager=kubectl-edit")
-    release.deploy(_values(shifted=False, most=10))
+    release.deploy(_values(shifted=False, maximum=10))
     assert release.range == (4, 10)
     assert release.only("scaledobjects")["spec"]["pollingInterval"] != 77
     assert release.only("deployments")["spec"]["progressDeadlineSeconds"] != 7

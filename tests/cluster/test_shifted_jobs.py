@@ -188,9 +188,9 @@ def shift(
 def test_jobs_get_what_is_lent_and_end_by_themselves_when_it_is_taken_back(
     shift: Shift, kubectl: Kubectl
 ) -> None:
-    least, most = (getattr(shift.configuration.workers[0], name) for name in ("least", "most"))
+    minimum, maximum = (getattr(shift.configuration.workers[0], name) for name in ("least", "most"))
     queue = shift.configuration.queues[0]
-    assert shift.given == (least, queue.quota) == (4, 1)
+    assert shift.given == (minimum, queue.quota) == (4, 1)
     kubectl.apply([queued_job(name, queue.pool, 1, pool=queue.pool) for name in ("one", "two", "three")])
     kubectl.wait_until(lambda: len(_running(kubectl)) == 1, "the queue's own GPU is taken")
     kubectl.wait_until(lambda: _someone_waits(kubectl), "the next job waits")
@@ -198,7 +198,7 @@ def test_jobs_get_what_is_lent_and_end_by_themselves_when_it_is_taken_back(
 
     shift.demand(_LOW)
     shift.run()
-    assert shift.given == (least, queue.accelerators - least)
+    assert shift.given == (minimum, queue.accelerators - minimum)
     kubectl.wait_until(lambda: len(_running(kubectl)) == 3, "what is lent admits the jobs that wait")
     admitted = _running(kubectl)
 
@@ -211,10 +211,10 @@ def test_jobs_get_what_is_lent_and_end_by_themselves_when_it_is_taken_back(
     assert [each.partition(" ")[2] for each in shift.deaths.after if each.startswith("PATCH")] == [
         *("scaledobjects", "clusterqueues")
     ], "real time comes first, and each is patched once"
-    assert shift.given == (most, queue.quota)
+    assert shift.given == (maximum, queue.quota)
     kubectl.apply([queued_job("four", queue.pool, 1, pool=queue.pool)])
     kubectl.wait_until(lambda: "insufficient" in why_not_admitted(kubectl, "four"), "the next job waits")
-    _as_keda(kubectl, most)
+    _as_keda(kubectl, maximum)
     kubectl.wait_until(
         lambda: _workers(kubectl) == queue.accelerators - len(admitted), "workers take the rest"
     )
@@ -224,7 +224,7 @@ def test_jobs_get_what_is_lent_and_end_by_themselves_when_it_is_taken_back(
     for name in ("one", "two", "three"):
         _let_end(kubectl, name)
     kubectl.wait_until(lambda: set(_running(kubectl)) == {"four"}, "the queue's own GPU takes the next job")
-    kubectl.wait_until(lambda: _workers(kubectl) == most, "every worker runs")
+    kubectl.wait_until(lambda: _workers(kubectl) == maximum, "every worker runs")
     for job in kubectl.get("jobs", "--namespace", JOB_NAMESPACE):
         ended = job["metadata"]["name"] != "four"
         assert (job["status"].get("succeeded", 0), job["status"].get("failed", 0)) == (int(ended), 0)

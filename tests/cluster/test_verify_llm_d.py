@@ -13,7 +13,7 @@ from inference_blueprints.operate.aws.account import Account
 from inference_blueprints.operate.check_results import CheckResult, run_checks
 from inference_blueprints.operate.kubernetes.kubectl import Kubectl
 from inference_blueprints.operate.verify import inference_pool_checks
-from inference_blueprints.operate.verify.kv_transfer_checks import kv_transfer, transferred
+from inference_blueprints.operate.verify.kv_transfer_checks import kv_transfer, read_transfers
 from inference_blueprints.operate.verify.running_platform import RunningPlatform
 from inference_blueprints.operate.verify.synthesised_platform import ExpectedRelease, SynthesisedPlatform
 from inference_blueprints.operate.verify.verified_platform import VerifiedPlatform
@@ -76,7 +76,7 @@ def test_what_nobody_counts_is_not_taken_for_well(running: RunningPlatform) -> N
     (picked,) = inference_pool_checks.picks(running)
     assert picked.severity == "unknown"
     assert "no metrics from" in picked.message
-    assert transferred(running) == {}
+    assert read_transfers(running) == {}
     moved = list(run_checks({"KV transfer": kv_transfer}, running))
     assert {each.severity for each in moved} == {"unknown"}
 

@@ -31,7 +31,7 @@ pytestmark = [pytest.mark.engines, pytest.mark.timeout(5400)]
 LINES, WORDS, APART = 500, 1500, 3
 JOB_SECONDS = 3000.0
 #: Fewer than the restarts that a worker has.
-MOST_KILLS = 4
+MAX_KILLS = 4
 
 
 def blueprint_file(directory: Path) -> Path:
@@ -76,7 +76,7 @@ class Killer:
         self._platform.restart_workers(self._restarts)
         registered = registered_workers(self._port, MODEL) or 0
         self._was_missed |= registered < self._workers
-        if not self._was_missed or registered != self._workers or self.killed["batch.worker"] == MOST_KILLS:
+        if not self._was_missed or registered != self._workers or self.killed["batch.worker"] == MAX_KILLS:
             return
         self._was_missed = False
         for name in ("dynamo.vllm", "batch.worker"):

@@ -21,8 +21,8 @@ MODEL = "qwen3-vl-8b"
 #: Pixels of a token in each direction: `patch_size` times `merge_size` of the image processor.
 _TOKEN_PIXELS = 32
 #: The blueprint's `tokensPerImage` and `imagesPerRequest`.
-_MOST_TOKENS = 1024
-_MOST_IMAGES = 4
+_MAX_TOKENS = 1024
+_MAX_IMAGES = 4
 
 
 def png(side: int, red: int = 0) -> dict[str, Any]:
@@ -78,20 +78,20 @@ def test_an_image_in_a_request_is_read(client: openai.OpenAI, side: int) -> None
 def test_a_large_image_is_scaled_down(client: openai.OpenAI) -> None:
     """An image of four megapixels gets no more tokens than the blueprint allows."""
     tokens = prompt_tokens(client, png(2048)) - prompt_tokens(client)
-    assert _MOST_TOKENS // 2 < tokens <= _MOST_TOKENS + 2
+    assert _MAX_TOKENS // 2 < tokens <= _MAX_TOKENS + 2
 
 
 def test_several_images_are_read(client: openai.OpenAI) -> None:
     """As many images as the blueprint allows are read in one request."""
     one = prompt_tokens(client, png(256)) - prompt_tokens(client)
-    images = [png(256, red) for red in range(_MOST_IMAGES)]
-    assert prompt_tokens(client, *images) - prompt_tokens(client) == _MOST_IMAGES * one
+    images = [png(256, red) for red in range(_MAX_IMAGES)]
+    assert prompt_tokens(client, *images) - prompt_tokens(client) == _MAX_IMAGES * one
 
 
 @pytest.mark.parametrize(
     "images",
     [
-        [png(256)] * (_MOST_IMAGES + 1),
+        [png(256)] * (_MAX_IMAGES + 1),
         [at("https://elsewhere.example.com/image.png")],
         [at("http://169.254.169.254/latest/meta-data/")],
         [at("data:image/png;base64,AAAA")],

@@ -18,7 +18,7 @@ from inference_contracts.prompt_template import (
 from tests.java.conftest import java_command
 
 TEMPLATES = 200
-MOST_CHARACTERS = 5_000
+MAX_CHARACTERS = 5_000
 VALUES: dict[str, Any] = {
     "events": [
         {"page": "red Shoes", "seconds": 12, "price": 59.9, "tags": ["a", "B", "é👟"]},
@@ -219,7 +219,7 @@ class Templates:
 def outcome(text: str) -> str | None:
     """Return the prompt of Python; None if it refuses."""
     try:
-        return Prompts(text, most_characters=MOST_CHARACTERS).render(VALUES)
+        return Prompts(text, max_characters=MAX_CHARACTERS).render(VALUES)
     except RenderingError:
         return None
 
@@ -232,7 +232,7 @@ def test_random_templates(seed: int) -> None:
     ]
     assert len(texts) > TEMPLATES * 0.9
     questions = [
-        {"tree": template_tree(text), "values": VALUES, "mostCharacters": MOST_CHARACTERS} for text in texts
+        {"tree": template_tree(text), "values": VALUES, "mostCharacters": MAX_CHARACTERS} for text in texts
     ]
     found = subprocess.run(
         java_command("prompt-template", "inferenceblueprints.prompts.Probe"),

@@ -99,7 +99,7 @@ def _schedules(
     if not prefixes:
         return {}
     team, prefix = draw(st.sampled_from(prefixes))
-    [most] = [each.get("maxPriority", 1) for each in teams if each["name"] == team]
+    [maximum] = [each.get("maxPriority", 1) for each in teams if each["name"] == team]
     owned = [signal["name"] for signal in signals if signal["team"] == team]
     # Few draws come here, so all of them do.
     signal = {"signal": draw(st.sampled_from(owned))} if owned else {}
@@ -114,7 +114,7 @@ def _schedules(
             _optional(
                 budgetUsd=st.just(5),
                 deadlineHours=st.just(0.5),
-                priority=st.just(min(1, most)),
+                priority=st.just(min(1, maximum)),
                 skipInvalid=st.booleans(),
                 template=st.just(template),
             )

@@ -22,7 +22,7 @@ _WORKLOAD = {"inputTokens": 200, "outputTokens": 50, "peakRequestsPerSecond": 0.
 #: Longest request of these workers: the mean of the workload fits.
 _LENGTH = 1024
 #: Below this, what the system and the server need besides the weights is no small part of a node.
-_LEAST_NODE_MIB = 16 * 1024
+_MIN_NODE_MIB = 16 * 1024
 #: The images, and the largest model of a node or a copy of it.
 _DISK = {"sizeGib": 1000}
 _ROUTED: list[Document] = [
@@ -96,7 +96,7 @@ def _on_processors(draw: Draw) -> DirectModel:
     """Return a model of GGUF on Graviton, on types with the same number of vCPUs."""
     kinds: dict[int, _Types] = {}
     for each in catalog.instance_types().values():
-        if each.accelerator and each.accelerator.manufacturer == "cpu" and each.memory_mib >= _LEAST_NODE_MIB:
+        if each.accelerator and each.accelerator.manufacturer == "cpu" and each.memory_mib >= _MIN_NODE_MIB:
             kinds.setdefault(each.vcpu, []).append(each)
     alike = st.lists(
         st.sampled_from(kinds[draw(st.sampled_from(sorted(kinds)))]), min_size=1, max_size=3, unique_by=_name

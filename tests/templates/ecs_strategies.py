@@ -25,7 +25,7 @@ _SIZES = [
     (["g6e.12xlarge"], 2),
 ]
 _TAGS: list[dict[str, str]] = [{}, {"team": "search"}, {"Cost Center": "42", "team/owner": "search"}]
-_MOST_REPLICAS = 3
+_MAX_REPLICAS = 3
 
 
 @st.composite
@@ -47,7 +47,7 @@ def ecs_blueprints(draw: Draw, environment: Document) -> Document:
         {
             "name": name,
             "instanceTypes": sizes[name][0],
-            "nodes": {"min": draw(st.integers(0, 1)), "max": 2 * _MOST_REPLICAS + draw(st.integers(0, 1))},
+            "nodes": {"min": draw(st.integers(0, 1)), "max": 2 * _MAX_REPLICAS + draw(st.integers(0, 1))},
             "purchase": draw(st.sampled_from(_PURCHASES)),
         }
         for name in names
@@ -64,7 +64,7 @@ def _deployment(draw: Draw, names: list[str], sizes: dict[str, tuple[list[str], 
     pool = draw(st.sampled_from(names))
     workers = {
         "pool": pool,
-        "replicas": draw(st.integers(1, _MOST_REPLICAS)),
+        "replicas": draw(st.integers(1, _MAX_REPLICAS)),
         "tensorParallelSize": sizes[pool][1],
     }
     return {"name": "main", "aggregated": workers}

@@ -55,20 +55,20 @@ def _elastic(draw: Draw, deployment: Document, targets: dict[str, dict[str, floa
 @st.composite
 def _scaled(draw: Draw, workers: Document, targets: dict[str, float]) -> Document:
     """Return workers with a range up to their number."""
-    most = workers["replicas"]
-    least = draw(st.integers(1, most))
+    maximum = workers["replicas"]
+    minimum = draw(st.integers(1, maximum))
     load: Document = {}
     if metric := draw(st.sampled_from([None, *targets])):
         load |= {"metric": metric, "target": targets[metric]}
     # Few draws come here, so most of them do.
-    if least < most and draw(st.integers(0, 3)):
+    if minimum < maximum and draw(st.integers(0, 3)):
         zones = st.sampled_from([{}, *[{"timeZone": "Europe/Berlin"}] * 3])
-        load["floors"] = [{**_TIMES, **draw(zones), "replicas": most}]
+        load["floors"] = [{**_TIMES, **draw(zones), "replicas": maximum}]
     if draw(st.booleans()):
         load["scaleDownAfterSeconds"] = 600
     start = draw(st.fixed_dictionaries({}, optional=_START))
     measured = {"measuredStart": start} if start or draw(st.booleans()) else {}
-    return workers | {"replicas": {"min": least, "max": most}, "scaledBy": {"load": load}} | measured
+    return workers | {"replicas": {"min": minimum, "max": maximum}, "scaledBy": {"load": load}} | measured
 
 
 @st.composite

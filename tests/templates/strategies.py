@@ -156,8 +156,8 @@ def _some(**optional: st.SearchStrategy[Any]) -> st.SearchStrategy[Document]:
 @st.composite
 def _serving(draw: Draw, region: str, zones: Sequence[str]) -> tuple[list[Document], list[Document]]:
     """Return pools, and models of which each deployment has room on one of them."""
-    names = draw(_names("pool", most=3))
-    called = draw(_names("model", most=2))
+    names = draw(_names("pool", maximum=3))
+    called = draw(_names("model", maximum=2))
     # Few draws come here, so half of them do: the last model has a pool to itself.
     apart = called.pop() if draw(st.booleans()) else None
     chosen = [draw(_instance_types(accelerated=True)) for _ in names]
@@ -169,7 +169,7 @@ def _serving(draw: Draw, region: str, zones: Sequence[str]) -> tuple[list[Docume
         rare = [each for each in fitting if catalog.model(each[0]).vision or drafts_for(each[0])]
         entry, placements = draw(st.sampled_from(fitting + 3 * rare))
         deployments = []
-        for deployment in draw(_names("d", most=2)):
+        for deployment in draw(_names("d", maximum=2)):
             roles = draw(_roles(placements))
             for pool, size, replicas in roles:
                 sizes[pool] += [size] * replicas
@@ -213,10 +213,10 @@ def _roles(draw: Draw, placements: list[tuple[int, int]]) -> list[tuple[int, int
     return [(pool, size, draw(st.integers(1, 3))) for pool, size in by_size]
 
 
-def _names(kind: str, *, most: int) -> st.SearchStrategy[list[str]]:
+def _names(kind: str, *, maximum: int) -> st.SearchStrategy[list[str]]:
     """Return names that differ, of few, so that what goes comes back."""
-    known = [f"{kind}-{index}" for index in range(most + 1)]
-    return st.lists(st.sampled_from(known), min_size=1, max_size=most, unique=True)
+    known = [f"{kind}-{index}" for index in range(maximum + 1)]
+    return st.lists(st.sampled_from(known), min_size=1, max_size=maximum, unique=True)
 
 
 @st.composite
@@ -270,12 +270,12 @@ def _pools(
 ) -> Document:
     """Return a pool with room for workers of these sizes, and sometimes a spare node."""
     largest = max(instance_type.accelerator_count for instance_type in types) or 1
-    most = max(1, math.ceil(sum(sizes) / largest)) + draw(st.integers(0, 1))
+    maximum = max(1, math.ceil(sum(sizes) / largest)) + draw(st.integers(0, 1))
     efa = {"efa": st.booleans()} if _shares_interfaces(types, sizes) else {}
     pool: Document = {
         "name": name,
         "instanceTypes": [instance_type.name for instance_type in types],
-        "nodes": {"max": most} | draw(_some(min=st.integers(0, most))),
+        "nodes": {"max": maximum} | draw(_some(min=st.integers(0, maximum))),
     } | draw(
         _some(
             imageAcceleration=st.sampled_from(IMAGE_ACCELERATIONS),

@@ -27,9 +27,9 @@ def with_workers(synthesise: Synthesise, **workers: Any) -> Templates:
     return synthesise(change)
 
 
-def with_tasks(synthesise: Synthesise, least: int, most: int, *, spot_percent: int = 75) -> Templates:
+def with_tasks(synthesise: Synthesise, minimum: int, maximum: int, *, spot_percent: int = 75) -> Templates:
     ecs = {"spotPercent": spot_percent}
-    return with_workers(synthesise, min=least, max=most, latencyPercent=0, ecs=ecs)
+    return with_workers(synthesise, min=minimum, max=maximum, latencyPercent=0, ecs=ecs)
 
 
 @pytest.fixture(scope="module")
@@ -266,7 +266,7 @@ def test_a_fixed_number_of_tasks_is_scaled_by_nobody(synthesise: Synthesise) -> 
 
 
 @pytest.mark.parametrize(
-    ("least", "most", "percent"),
+    ("minimum", "maximum", "percent"),
     [
         (0, 1, 0),
         (1, 25, 75),
@@ -276,18 +276,18 @@ def test_a_fixed_number_of_tasks_is_scaled_by_nobody(synthesise: Synthesise) -> 
     ],
 )
 def test_there_are_as_many_tasks_as_shards_need(
-    synthesise: Synthesise, least: int, most: int, percent: int
+    synthesise: Synthesise, minimum: int, maximum: int, percent: int
 ) -> None:
-    templates = with_tasks(synthesise, least, most, spot_percent=percent)
+    templates = with_tasks(synthesise, minimum, maximum, spot_percent=percent)
     assert "DesiredCount" not in templates.only("AWS::ECS::Service", "Batch")
     target = templates.only("AWS::ApplicationAutoScaling::ScalableTarget", "Batch")
-    assert (target["MinCapacity"], target["MaxCapacity"]) == (least, most)
+    assert (target["MinCapacity"], target["MaxCapacity"]) == (minimum, maximum)
     # Where one policy has not a step for each, a few more start at once.
-    spare = math.ceil((most - least) / 19) - 1
-    for shards in range((most + 2) * SHARDS_A_WORKER):
+    spare = math.ceil((maximum - minimum) / 19) - 1
+    for shards in range((maximum + 2) * SHARDS_A_WORKER):
         [number] = asked_for(templates, shards)
-        needed = min(max(math.ceil(shards / SHARDS_A_WORKER), least), most)
-        assert needed <= number <= min(needed + spare, most), shards
+        needed = min(max(math.ceil(shards / SHARDS_A_WORKER), minimum), maximum)
+        assert needed <= number <= min(needed + spare, maximum), shards
 
 
 def asked_for(templates: Templates, backlog: int) -> Iterator[int]:

@@ -133,10 +133,10 @@ def test_images_are_pulled_in_parallel_and_pods_may_lock_memory(spec: dict[str, 
     by_type = {each["type"]: each for each in limits}
     assert by_type.keys() == {"RLIMIT_NOFILE", "RLIMIT_MEMLOCK"}
     locked = by_type["RLIMIT_MEMLOCK"]
-    most = max(each.memory_mib for each in shipped().instance_types.values()) * 2**20
+    maximum = max(each.memory_mib for each in shipped().instance_types.values()) * 2**20
     for bytes_ in (locked["soft"], locked["hard"]):
         # nodeadm reads numbers as floats; containerd reads them as unsigned integers of 64 bits.
-        assert bytes_ > most
+        assert bytes_ > maximum
         assert int(float(bytes_)) == bytes_
 
 

@@ -18,16 +18,16 @@ DIMENSIONS = dict(
 def test_a_policy_follows_each_load_and_actions_keep_the_floors() -> None:
     stack = cdk.Stack(cdk.App(), "Stack")
     floors = [
-        TaskFloor(schedule=f"cron(0 {hour} ? * MON *)", time_zone="Europe/Berlin", least=least)
-        for hour, least in ((8, 6), (18, 2))
+        TaskFloor(schedule=f"cron(0 {hour} ? * MON *)", time_zone="Europe/Berlin", minimum=minimum)
+        for hour, minimum in ((8, 6), (18, 2))
     ]
     RoleScaling(
         stack,
         "Scaling",
         cluster_name="chat",
         service_name="qwen3-8b-main-worker",
-        least=2,
-        most=12,
+        minimum=2,
+        maximum=12,
         loads=[
             LoadTarget(name="tokens-in-flight", dimensions=DIMENSIONS, value=9000.0),
             LoadTarget(name="queue-length", dimensions={**DIMENSIONS, "trigger": "queue-length"}, value=1.5),

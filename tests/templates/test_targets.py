@@ -14,7 +14,7 @@ from inference_blueprints.render.cluster_targets import CLUSTER_TARGETS
 from inference_blueprints.render.target import Target
 from inference_blueprints.serving.plan import build_plan
 from inference_blueprints.serving.types import ModelPlan
-from inference_blueprints.spec.holes import usable
+from inference_blueprints.spec.invalid_values import usable
 from inference_blueprints.spec.types import Blueprint, Cluster
 from inference_constructs.batch.model_worker import ModelWorker, WorkerCount
 from inference_constructs.batch.worker_image import WorkerImage
@@ -45,7 +45,7 @@ class DummyCompute(WorkerCompute):
         self, stack: cdk.Stack, workers: Sequence[ModelWorker], count: WorkerCount, image: WorkerImage
     ) -> None:
         for worker in workers:
-            cdk.CfnOutput(stack, f"Dummy-{worker.model}", value=f"{count.most} workers of {image.uri}")
+            cdk.CfnOutput(stack, f"Dummy-{worker.model}", value=f"{count.maximum} workers of {image.uri}")
 
 
 class DummyStacks(TargetStacks):

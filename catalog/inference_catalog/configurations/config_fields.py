@@ -8,7 +8,7 @@ from typing import Any
 from inference_contracts.errors import UserError
 
 #: Largest number of any field. Larger ones are mistakes, and would make counting slow.
-_MOST = 100_000_000
+_MAXIMUM = 100_000_000
 _SHOWN = 60
 
 
@@ -74,7 +74,12 @@ class ConfigFields:
         return self._values[name] if self.has(name) else self._defaults.get(name)
 
     def number(
-        self, *names: str, default: int | None = None, least: int = 1, most: int = _MOST, null: bool = False
+        self,
+        *names: str,
+        default: int | None = None,
+        minimum: int = 1,
+        maximum: int = _MAXIMUM,
+        null: bool = False,
     ) -> int:
         """Return a whole number under the first of the names that is given.
 
@@ -84,7 +89,7 @@ class ConfigFields:
             Names of the field in different families.
         default
             Value if no name is given. Without it, the field is required.
-        least, most
+        minimum, maximum
             Smallest and largest value.
         null
             Whether a field with the value null means 0.
@@ -97,11 +102,11 @@ class ConfigFields:
             if default is None:
                 others = "".join(f" or '{other}'" for other in names[1:])
                 self.problems.append(f"{self._place}{names[0]}: is missing; give '{names[0]}'{others}")
-            return least if default is None else default
+            return minimum if default is None else default
         value = self.value(name)
-        if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
-            self.wrong(name, f"a whole number from {least} to {most}")
-            return least
+        if isinstance(value, bool) or not isinstance(value, int) or not minimum <= value <= maximum:
+            self.wrong(name, f"a whole number from {minimum} to {maximum}")
+            return minimum
         return value
 
     def flag(self, name: str, *, default: bool = False) -> bool:

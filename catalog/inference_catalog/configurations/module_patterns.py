@@ -9,9 +9,9 @@ from collections.abc import Iterable
 from inference_catalog.configurations.config_fields import ConfigFields
 
 _REGULAR = "re:"
-_MOST_PATTERN = 300
-_MOST_EXPRESSIONS = 3000
-_MOST_REPETITIONS = 5
+_MAX_PATTERN = 300
+_MAX_EXPRESSIONS = 3000
+_MAX_REPETITIONS = 5
 #: With repeated groups or many repetitions, matching could take very long.
 _REPEATED_GROUP = re.compile(r"\)[+*{]")
 
@@ -33,12 +33,12 @@ class ModulePatterns:
         self._paths: set[str] = set()
         self._expressions: list[re.Pattern[str]] = []
         for pattern in patterns:
-            if len(pattern) > _MOST_PATTERN:
-                fields.wrong(name, f"patterns of at most {_MOST_PATTERN} characters")
+            if len(pattern) > _MAX_PATTERN:
+                fields.wrong(name, f"patterns of at most {_MAX_PATTERN} characters")
                 return
             self._add(pattern, fields, name)
-        if len(self._expressions) > _MOST_EXPRESSIONS:
-            fields.wrong(name, f"at most {_MOST_EXPRESSIONS} patterns with wildcards")
+        if len(self._expressions) > _MAX_EXPRESSIONS:
+            fields.wrong(name, f"at most {_MAX_EXPRESSIONS} patterns with wildcards")
             self._expressions = []
 
     def match(self, name: str) -> bool:
@@ -52,15 +52,15 @@ class ModulePatterns:
     def _add(self, pattern: str, fields: ConfigFields, name: str) -> None:
         if pattern.startswith(_REGULAR):
             expression = pattern.removeprefix(_REGULAR)
-            if _REPEATED_GROUP.search(expression) or _repetitions(expression) > _MOST_REPETITIONS:
+            if _REPEATED_GROUP.search(expression) or _repetitions(expression) > _MAX_REPETITIONS:
                 fields.wrong(name, "expressions without repeated groups and with few repetitions")
                 return
             try:
                 self._expressions.append(re.compile(_without_wrapper(expression)))
             except re.error as error:
                 fields.wrong(name, f"valid regular expressions after 're:' ({pattern!r}: {error})")
-        elif _repetitions(pattern) > _MOST_REPETITIONS:
-            fields.wrong(name, f"patterns with at most {_MOST_REPETITIONS} wildcards")
+        elif _repetitions(pattern) > _MAX_REPETITIONS:
+            fields.wrong(name, f"patterns with at most {_MAX_REPETITIONS} wildcards")
         elif "*" in pattern or "?" in pattern:
             plain = _without_wrapper(pattern)
             self._expressions.append(re.compile(fnmatch.translate(plain)))

@@ -48,8 +48,8 @@ def weight_sizes(modules: WeightModules, scheme_of: SchemeOf) -> WeightSizes:
         experts += size if module.is_expert else 0
         parameters[scheme] = parameters.get(scheme, 0) + module.parameters
     quantised = {scheme: count for scheme, count in parameters.items() if scheme is not PLAIN}
-    most = max(quantised, key=lambda scheme: quantised[scheme], default=PLAIN)
-    return WeightSizes(most, round(total), round(experts))
+    maximum = max(quantised, key=lambda scheme: quantised[scheme], default=PLAIN)
+    return WeightSizes(maximum, round(total), round(experts))
 
 
 def read_scheme(whole: ConfigFields, exported: ConfigFields | None) -> SchemeOf:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from inference_catalog.configurations.architecture import Architecture
 from inference_catalog.configurations.config_fields import ConfigFields
 
-_MOST_LAYERS = 1000
+_MAX_LAYERS = 1000
 _FULL = ("full_attention", "deepseek_sparse_attention")
 _WINDOWED = "sliding_attention"
 _UNCOUNTED_FIELDS = (
@@ -95,7 +95,7 @@ def read_text_shape(whole: ConfigFields, architecture: Architecture) -> TextShap
     for name in _UNCOUNTED_FIELDS:
         if fields.has(name) and fields.value(name) not in ([], {}, False, 0):
             fields.problems.append(f"{name}: layers with this field keep state that is not counted here")
-    layers = fields.number("num_hidden_layers", most=_MOST_LAYERS)
+    layers = fields.number("num_hidden_layers", maximum=_MAX_LAYERS)
     hidden_size = fields.number("hidden_size")
     heads = fields.number("num_attention_heads")
     latent = _latent(fields) if architecture.attention == "mla" else None
@@ -126,7 +126,7 @@ def read_text_shape(whole: ConfigFields, architecture: Architecture) -> TextShap
         windowed=windowed if window else (False,) * layers,
         context_length=context_length,
         predicted_layers=fields.number(
-            "num_nextn_predict_layers", "mtp_num_hidden_layers", default=0, least=0, most=_MOST_LAYERS
+            "num_nextn_predict_layers", "mtp_num_hidden_layers", default=0, minimum=0, maximum=_MAX_LAYERS
         ),
     )
 
@@ -172,11 +172,11 @@ def _indexer(fields: ConfigFields, layers: int) -> Indexer | None:
 def _experts(fields: ConfigFields, layers: int) -> Experts | None:
     """Return the experts; None for dense models. The names are those of different families."""
     names = ("n_routed_experts", "num_experts", "num_local_experts", "moe_num_experts")
-    count = fields.number(*names, default=0, least=0, most=100_000, null=True)
+    count = fields.number(*names, default=0, minimum=0, maximum=100_000, null=True)
     if not count:
         return None
     width = fields.number("moe_intermediate_size", "intermediate_size")
-    shared = fields.number("n_shared_experts", "num_shared_experts", default=0, least=0, null=True) * width
+    shared = fields.number("n_shared_experts", "num_shared_experts", default=0, minimum=0, null=True) * width
     chosen = fields.number("num_experts_per_tok", "moe_topk", "num_experts_per_token", "moe_k")
     if chosen > count:
         fields.report(f"got {chosen} experts per token of {count} experts")
@@ -185,7 +185,7 @@ def _experts(fields: ConfigFields, layers: int) -> Experts | None:
         width=width,
         chosen=chosen,
         shared_width=shared
-        or fields.number("shared_expert_intermediate_size", "shared_intermediate_size", default=0, least=0),
+        or fields.number("shared_expert_intermediate_size", "shared_intermediate_size", default=0, minimum=0),
         layers=_expert_layers(fields, layers),
     )
 
@@ -197,7 +197,7 @@ def _expert_layers(fields: ConfigFields, layers: int) -> tuple[bool, ...]:
         if len(types) != layers or not set(types) <= {"dense", "sparse"}:
             fields.wrong("mlp_layer_types", f"a list of {layers} texts, each 'dense' or 'sparse'")
         return tuple(each == "sparse" for each in types)
-    first = fields.number("first_k_dense_replace", default=0, least=0, null=True)
+    first = fields.number("first_k_dense_replace", default=0, minimum=0, null=True)
     every = fields.number("decoder_sparse_step", "interleave_moe_layer_step", default=1)
     dense = set(fields.items("mlp_only_layers", int))
     if isinstance(fields.value("moe_layer_freq"), list):
@@ -226,10 +226,10 @@ def _windowed(fields: ConfigFields, architecture: Architecture, layers: int) -> 
             fields.wrong("layer_types", f"a list of {layers} texts, one per layer")
         return tuple(each == _WINDOWED for each in types)
     if architecture.windows == "pattern":
-        every = fields.number("sliding_window_pattern", "_sliding_window_pattern", most=_MOST_LAYERS)
+        every = fields.number("sliding_window_pattern", "_sliding_window_pattern", maximum=_MAX_LAYERS)
         return tuple((index + 1) % every != 0 for index in range(layers))
     if architecture.windows == "late":
-        first = fields.number("max_window_layers", default=layers, least=0)
+        first = fields.number("max_window_layers", default=layers, minimum=0)
         late = fields.flag("use_sliding_window")
         return tuple(late and index >= first for index in range(layers))
     return (architecture.windows == "all",) * layers

@@ -38,8 +38,8 @@ def read_vision_shape(
         return None
     width = vision.number("hidden_size", "vt_hidden_size")
     patch = vision.number("patch_size")
-    fixed = whole.number("mm_tokens_per_image", default=0, least=0)
-    side = vision.number("image_size", default=0, least=0)
+    fixed = whole.number("mm_tokens_per_image", default=0, minimum=0)
+    side = vision.number("image_size", default=0, minimum=0)
     merge = _merge_size(whole, vision)
     if not fixed and not merge:
         vision.report("'spatial_merge_size' is missing, and the file has no 'mm_tokens_per_image'; give one")
@@ -68,16 +68,16 @@ def _merge_size(whole: ConfigFields, vision: ConfigFields) -> int:
     if kernel and min(kernel) == max(kernel) > 0:
         return int(kernel[0])
     fields = vision if vision.has("spatial_merge_size") else whole
-    return fields.number("spatial_merge_size", default=0, least=0, most=64)
+    return fields.number("spatial_merge_size", default=0, minimum=0, maximum=64)
 
 
 def _encoder_parameters(vision: ConfigFields, width: int, patch: int) -> int:
     """Count a vision transformer."""
-    depth = vision.number("depth", "num_hidden_layers", "vt_num_hidden_layers", most=1000)
+    depth = vision.number("depth", "num_hidden_layers", "vt_num_hidden_layers", maximum=1000)
     inner = vision.number("intermediate_size", "vt_intermediate_size")
     block = 4 * width * width + 2 * width * inner + 9 * width + inner
     values = vision.number("in_channels", default=3) * vision.number("temporal_patch_size", default=1)
-    side = vision.number("image_size", default=0, least=0) // patch
-    grid = vision.number("init_pos_emb_height", default=0, least=0)
-    positions = vision.number("num_position_embeddings", default=(grid or side) ** 2, least=0)
+    side = vision.number("image_size", default=0, minimum=0) // patch
+    grid = vision.number("init_pos_emb_height", default=0, minimum=0)
+    positions = vision.number("num_position_embeddings", default=(grid or side) ** 2, minimum=0)
     return depth * block + width * (values * patch**2 + positions)

@@ -11,7 +11,7 @@ from inference_catalog.configurations.config_fields import ConfigFields
 
 WeightType = Literal["bf16", "fp8", "int8", "mxfp4", "int4", "nvfp4", "gguf"]
 
-_MOST_BITS = 8
+_MAX_BITS = 8
 _SCALE_BYTES = 2
 _INTEGERS: Mapping[int, WeightType] = MappingProxyType({4: "int4", 8: "int8"})
 
@@ -84,7 +84,7 @@ def fp8_scheme(fields: ConfigFields, name: str = "weight_block_size") -> WeightS
 
 def packed_scheme(fields: ConfigFields, *, has_zero_points: bool) -> WeightScheme:
     """Return the scheme of AWQ and GPTQ: packed integers with a scale per group."""
-    bits = fields.number("bits", "w_bit", most=_MOST_BITS)
+    bits = fields.number("bits", "w_bit", maximum=_MAX_BITS)
     if bits not in _INTEGERS:
         fields.wrong("bits", "4 or 8")
         return PLAIN
@@ -95,7 +95,7 @@ def packed_scheme(fields: ConfigFields, *, has_zero_points: bool) -> WeightSchem
 
 def compressed_scheme(fields: ConfigFields) -> WeightScheme:
     """Return the scheme of ``weights`` in a group of compressed-tensors."""
-    bits = fields.number("num_bits", most=_MOST_BITS)
+    bits = fields.number("num_bits", maximum=_MAX_BITS)
     kind = fields.value("type")
     group = 0 if fields.value("group_size") in (None, -1) else fields.number("group_size")
     match kind, bits, group:

@@ -13,7 +13,7 @@ from constructs import Construct
 from inference_contracts.batch_limits import VISIBILITY_SECONDS
 
 # A shard that crashes each worker that receives it moves to the dead-letter queue. Its task then times out.
-_MOST_RECEIVES = 10
+_MAX_RECEIVES = 10
 _METRIC_PERIOD: Final = cdk.Duration.minutes(5)
 
 
@@ -47,7 +47,7 @@ class BatchShardQueue(sqs.Queue):
             enforce_ssl=True,
             visibility_timeout=cdk.Duration.seconds(VISIBILITY_SECONDS),
             retention_period=cdk.Duration.days(4),
-            dead_letter_queue=sqs.DeadLetterQueue(queue=self.dead_letters, max_receive_count=_MOST_RECEIVES),
+            dead_letter_queue=sqs.DeadLetterQueue(queue=self.dead_letters, max_receive_count=_MAX_RECEIVES),
         )
 
     def grant_consume(self, grantee: iam.IGrantable) -> iam.Grant:

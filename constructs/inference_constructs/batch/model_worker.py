@@ -78,13 +78,13 @@ class ModelWorker:
 class WorkerCount:
     """Number of workers of a model."""
 
-    least: int
-    most: int
-    """`least`, `most`: Minimum and maximum. If they differ, the number follows the queue."""
+    minimum: int
+    maximum: int
+    """`minimum`, `maximum`: Minimum and maximum. If they differ, the number follows the queue."""
     shards: int
     """Number of shards that one worker processes at the same time."""
 
     @property
     def follows_the_queue(self) -> bool:
         """Whether the number of workers follows the queue."""
-        return self.least < self.most
+        return self.minimum < self.maximum

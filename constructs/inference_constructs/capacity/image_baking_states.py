@@ -23,7 +23,7 @@ _LOOK_SECONDS = 15
 _AGENT_ATTEMPTS = 60
 #: Maximum number of status checks for a stopping instance or a pending snapshot: six hours in total, and well
 #: below the limit of 25,000 events per execution.
-_MOST_LOOKS = 1440
+_MAX_LOOKS = 1440
 _CALL_ATTEMPTS = 5
 #: The volume limits the speed of unpacking (Amazon EBS User Guide, General Purpose SSD volumes).
 _DATA_VOLUME_SPEED = {"Throughput": 1000, "Iops": 4000}
@@ -285,7 +285,7 @@ def _look(what_failed: str) -> dict[str, str | int]:
     """Count the status checks, and fail when there were too many."""
     return {
         "looks": "{% $looks + 1 %}",
-        "failure": f'{{% $looks < {_MOST_LOOKS} ? "" : "{what_failed}" %}}',
+        "failure": f'{{% $looks < {_MAX_LOOKS} ? "" : "{what_failed}" %}}',
     }
 
 

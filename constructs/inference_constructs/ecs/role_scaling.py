@@ -34,7 +34,7 @@ class TaskFloor:
     """Cron expression in AWS' form."""
     time_zone: str
     """Its IANA time zone."""
-    least: int
+    minimum: int
     """The number."""
 
 
@@ -46,7 +46,7 @@ class RoleScaling(autoscaling.ScalableTarget):
     cluster_name, service_name
         Names of the cluster and of the service, which must exist before. Its desired count is left out of its
         properties, so that a deployment does not reset it.
-    least, most
+    minimum, maximum
         Smallest and largest number of tasks.
     loads
         Loads. The one that needs most tasks decides.
@@ -63,8 +63,8 @@ class RoleScaling(autoscaling.ScalableTarget):
         *,
         cluster_name: str,
         service_name: str,
-        least: int,
-        most: int,
+        minimum: int,
+        maximum: int,
         loads: Sequence[LoadTarget],
         floors: Sequence[TaskFloor],
         scale_in_cooldown_seconds: int,
@@ -77,8 +77,8 @@ class RoleScaling(autoscaling.ScalableTarget):
             service_namespace=autoscaling.ServiceNamespace.ECS,
             resource_id=f"service/{cluster_name}/{service_name}",
             scalable_dimension="ecs:service:DesiredCount",
-            min_capacity=least,
-            max_capacity=most,
+            min_capacity=minimum,
+            max_capacity=maximum,
             # The role that Application Auto Scaling creates: its user guide, "Service-linked roles".
             role=iam.Role.from_role_arn(
                 scope,
@@ -109,5 +109,5 @@ class RoleScaling(autoscaling.ScalableTarget):
                 f"Floor{place}",
                 schedule=autoscaling.Schedule.expression(floor.schedule),
                 time_zone=cdk.TimeZone.of(floor.time_zone),
-                min_capacity=floor.least,
+                min_capacity=floor.minimum,
             )

@@ -74,7 +74,7 @@ class WorkerService(Construct):
             capacity_provider_strategies=strategies,
             circuit_breaker=ecs.DeploymentCircuitBreaker(enable=True, rollback=True),
             # If the service scales with its queue, a deployment must not reset the number of tasks.
-            desired_count=None if count.follows_the_queue else count.most,
+            desired_count=None if count.follows_the_queue else count.maximum,
             force_new_deployment=ecs.ForceNewDeployment(enabled=True, nonce=_nonce(strategies)),
             max_healthy_percent=batch_worker_sizes.TASKS_WHILE_REPLACED * 100,
             min_healthy_percent=50,
@@ -187,7 +187,7 @@ def _strategies(spot_percent: int) -> list[ecs.CapacityProviderStrategy]:
 
 #: Maximum number of steps per policy (Application Auto Scaling, Service quotas). CDK splits the steps into
 #: two policies.
-_MOST_STEPS = 20
+_MAX_STEPS = 20
 _COOLDOWN_MINUTES = 5
 
 
@@ -201,7 +201,7 @@ def scale_on_backlog(service: ecs.FargateService, queue: BatchShardQueue, count:
     service: The tasks.
     count: Minimum and maximum number of tasks, and shards per task.
     """
-    tasks = service.auto_scale_task_count(min_capacity=count.least, max_capacity=count.most)
+    tasks = service.auto_scale_task_count(min_capacity=count.minimum, max_capacity=count.maximum)
     tasks.scale_on_metric(
         "Backlog",
         metric=_backlog(queue),
@@ -219,8 +219,8 @@ def backlog_steps(count: WorkerCount) -> list[autoscaling.ScalingInterval]:
     count: Minimum and maximum number of tasks, and shards per task. If a policy has too few steps for every
         number between them, a step starts several tasks.
     """
-    width = math.ceil((count.most - count.least) / (_MOST_STEPS - 1))
-    numbers = [*range(count.least, count.most, width), count.most]
+    width = math.ceil((count.maximum - count.minimum) / (_MAX_STEPS - 1))
+    numbers = [*range(count.minimum, count.maximum, width), count.maximum]
     # Bounds are halfway between two numbers of messages, so that no number lies on a bound.
     borders = [0.0, *(number * count.shards + 0.5 for number in numbers[:-1]), None]
     return [

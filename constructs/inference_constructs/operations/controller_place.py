@@ -131,7 +131,7 @@ class ControllerTable(dynamodb.TableV2):
             point_in_time_recovery_specification=dynamodb.PointInTimeRecoverySpecification(
                 point_in_time_recovery_enabled=True
             ),
-            # A controller without its table starts anew: what is under way is written on the nodes.
+            # A controller without its table starts again: the nodes carry the state of every replacement.
             removal_policy=cdk.RemovalPolicy.DESTROY,
             time_to_live_attribute=operations_names.EXPIRY_ATTRIBUTE,
         )

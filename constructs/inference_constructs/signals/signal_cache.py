@@ -26,7 +26,7 @@ READER_PORT: Final = 6380
 _KEPT_SNAPSHOTS: Final = 3
 # Maximum number of zones with endpoints: a serverless cache has two or three (CreateServerlessCache,
 # SubnetIds).
-_MOST_SUBNETS: Final = 3
+_MAX_SUBNETS: Final = 3
 _LONGEST_NAME: Final = 40 - len("-writer")
 
 # Commands that a cluster client needs to connect (`valkey.cluster.NodesManager`). Lettuce, the client of the
@@ -125,7 +125,7 @@ class SignalCache(Construct):
             security_group_ids=[security_group.security_group_id],
             serverless_cache_name=self.cache_name,
             snapshot_retention_limit=_KEPT_SNAPSHOTS,
-            subnet_ids=[subnet.subnet_id for subnet in vpc.private_subnets[:_MOST_SUBNETS]],
+            subnet_ids=[subnet.subnet_id for subnet in vpc.private_subnets[:_MAX_SUBNETS]],
             user_group_id=group.ref,
         )
 

@@ -15,8 +15,8 @@ from inference_blueprints.measure.benchmarking.request_series import (
     Bounds,
     Questions,
     blocks_in_words,
-    recorded,
-    stated,
+    generate_requests,
+    read_requests,
 )
 from inference_blueprints.measure.completions.completion_client import CompletionClient
 from inference_blueprints.measure.completions.request_outcome import RequestOutcome
@@ -149,7 +149,11 @@ def prepare(
         if process.engine
     ]
     bounds = Bounds(seconds, requests, min(contexts))
-    return recorded(trace, bounds) if trace else stated(blueprint.spec.models[model_index].workload, bounds)
+    return (
+        read_requests(trace, bounds)
+        if trace
+        else generate_requests(blueprint.spec.models[model_index].workload, bounds)
+    )
 
 
 def load_test(base_url: str, model: str, questions: Questions, tokens: TokenCounts) -> aiperf.LoadTest:

@@ -45,7 +45,7 @@ class Questions:
     """What was left out."""
 
 
-def stated(workload: Workload, bounds: Bounds) -> Questions:
+def generate_requests(workload: Workload, bounds: Bounds) -> Questions:
     """Return requests of the workload's mean lengths at random times, at its peak rate.
 
     bounds: Limits of the benchmark.
@@ -63,7 +63,7 @@ def stated(workload: Workload, bounds: Bounds) -> Questions:
     return Questions(StatedWorkload(workload), tuple(requests), "", ())
 
 
-def recorded(path: Path, bounds: Bounds) -> Questions:
+def read_requests(path: Path, bounds: Bounds) -> Questions:
     """Return the busiest part of a trace, within the bounds.
 
     path: A trace in a format of `blueprints tune`.

@@ -30,7 +30,7 @@ def long_enough(trace: Trace, peak: float, seconds: float) -> Trace:
     return trace.repeated(math.ceil(seconds * peak / len(trace.requests)))
 
 
-def ramped(
+def apply_ramp(
     requests: Sequence[ScaledRequest], seconds: float, seed: int, points: RampPoints = POINTS
 ) -> tuple[ScaledRequest, ...]:
     """Leave out requests at random, so that their rate follows a ramp. The first one stays.

@@ -16,7 +16,7 @@ from inference_blueprints.measure.completions.image_client import ImageClient
 from inference_blueprints.measure.completions.request_outcome import RequestOutcome
 from inference_blueprints.measure.replay.open_loop import OpenLoop, Pacing, ProgressCallback
 from inference_blueprints.measure.replay.prompt_writer import PromptWriter
-from inference_blueprints.measure.replay.ramp import POINTS, RampPoints, long_enough, ramped
+from inference_blueprints.measure.replay.ramp import POINTS, RampPoints, apply_ramp, long_enough
 from inference_blueprints.measure.replay.recorded_trace import shipped_trace
 from inference_blueprints.measure.replay.replay_result import ReplayResult
 from inference_blueprints.measure.replay.scaled_trace import ReplayError, scale
@@ -84,7 +84,7 @@ async def replay_async(
             trace, _in_tokens(workload), context_length, seconds=seconds, template_tokens=template_tokens
         )
         if follows_ramp:
-            scaled = replace(scaled, requests=ramped(scaled.requests, seconds, seed, ramp))
+            scaled = replace(scaled, requests=apply_ramp(scaled.requests, seconds, seed, ramp))
         open_loop = OpenLoop(
             client,
             PromptWriter(random_text, seed),

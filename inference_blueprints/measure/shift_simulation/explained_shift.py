@@ -98,13 +98,17 @@ def _explained_start(
     )
     yield f"A lent worker counts as back after {settings.reclaim_seconds:g} s. {source}"
     for each in moved:
-        least = each.start.least
-        further = [part.clause for part in each.start.parts if part not in least.parts]
+        minimum = each.start.minimum
+        further = [part.clause for part in each.start.parts if part not in minimum.parts]
         yield (
-            f"{each.workers.name}: a start on a new node takes at least {least.seconds:.0f} s "
-            f"({least.clause}). Computed is bytes divided by bandwidths of the catalogue."
+            f"{each.workers.name}: a start on a new node takes at least {minimum.seconds:.0f} s "
+            f"({minimum.clause}). Computed is bytes divided by bandwidths of the catalogue."
             + (f" Not in it, because you have not measured it: {'; '.join(further)}." if further else "")
-            + (f" With these it is {each.start.seconds:.0f} s." if each.start.seconds > least.seconds else "")
+            + (
+                f" With these it is {each.start.seconds:.0f} s."
+                if each.start.seconds > minimum.seconds
+                else ""
+            )
         )
 
 

@@ -15,7 +15,7 @@ from inference_decisions.capacity_shift.shift_replay import (
     reactive,
     replay,
     replicas_only,
-    scheduled,
+    schedule_floors,
 )
 from inference_decisions.capacity_shift.shift_settings import ShiftSettings
 
@@ -79,7 +79,7 @@ def _outcomes(traced: TracedWorkers, settings: ShiftSettings) -> Mapping[Sharing
     )
     return {
         "shift": shift,
-        "schedule only": replicas_only(demand, scheduled(demand), settings),
+        "schedule only": replicas_only(demand, schedule_floors(demand), settings),
         "reactive only": replicas_only(demand, reactive(demand), settings),
         "oracle": SharingOutcome(
             freed_hours=shift.oracle_hours,

@@ -74,7 +74,7 @@ class TracedWorkers:
             first=first,
             replicas=workers.most,
             capacity=workers.capacity,
-            least=workers.least,
+            minimum=workers.least,
             places=self.moved.places,
         )
 

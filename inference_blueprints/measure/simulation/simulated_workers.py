@@ -52,7 +52,7 @@ def _workers(
         raise ValueError(f"{process.name}: a worker has no engine")
     return SimulatedWorkers(
         role=process.role,
-        replicas=process.most,
+        replicas=process.maximum,
         settings=process.engine,
         profile=speeds(resolved, profile_of),
         kv_bytes_per_token=round(resolved.shape.kv_bytes_per_token()),

@@ -269,12 +269,12 @@ def _rank(row: ComparedInstance) -> tuple[float, float]:
     return (float("inf") if price is None else price, -(row.least_tokens_per_second or 0.0))
 
 
-def _range(least: float | None, most: float | None, form: str) -> str:
+def _range(minimum: float | None, maximum: float | None, form: str) -> str:
     """Return two figures as text, or one if they are the same or only one is known."""
-    if least is None and most is None:
+    if minimum is None and maximum is None:
         return _NO_DATA
-    if least is None:
-        return f"at most {most:{form}}"
-    if most is None:
-        return f"at least {least:{form}}"
-    return f"{least:{form}}" if least == most else f"{least:{form}} to {most:{form}}"
+    if minimum is None:
+        return f"at most {maximum:{form}}"
+    if maximum is None:
+        return f"at least {minimum:{form}}"
+    return f"{minimum:{form}}" if minimum == maximum else f"{minimum:{form}} to {maximum:{form}}"

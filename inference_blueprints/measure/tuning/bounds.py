@@ -21,7 +21,7 @@ _MS = 1000.0
 class Need:
     """Workers that a role needs, by arithmetic."""
 
-    least: int
+    minimum: int
     likely: int
     """As many do when requests are alike: where a search begins."""
 
@@ -53,8 +53,8 @@ def workers_needed(workers: SimulatedWorkers, demand: Demand, limits: LatencyLim
     # After the last arrival, requests may still wait for as long as the objective of the first token allows.
     tail = 1.0 + limits.time_to_first_token_p90_ms / _MS / demand.seconds
     rate = means.peak_requests_per_second
-    least = max(1, math.ceil(rate / (each * OPTIMISM * tail)))
-    return Need(least, max(least, math.ceil(rate / alike)))
+    minimum = max(1, math.ceil(rate / (each * OPTIMISM * tail)))
+    return Need(minimum, max(minimum, math.ceil(rate / alike)))
 
 
 def _at_once(workers: SimulatedWorkers, demand: Demand) -> int:

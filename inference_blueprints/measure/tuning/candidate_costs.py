@@ -47,7 +47,7 @@ class Costing:
     model_index: int
     prices: Prices
     """Known prices."""
-    most_accelerators: int | None = None
+    max_accelerators: int | None = None
     """Maximum number of accelerators of a configuration. None if only the pools limit it."""
     _costs: dict[TuningCandidate, Cost] = field(default_factory=dict)
     _findings: dict[TuningCandidate, list[Finding]] = field(default_factory=dict)
@@ -72,7 +72,7 @@ class Costing:
 
     def has_room(self, candidate: TuningCandidate) -> bool:
         """Return whether a configuration fits the pools, quotas and devices. If so, fewer workers fit too."""
-        if self.most_accelerators is not None and candidate.accelerators > self.most_accelerators:
+        if self.max_accelerators is not None and candidate.accelerators > self.max_accelerators:
             return False
         return all(_says_too_few(finding) for finding in self._refusals(candidate))
 

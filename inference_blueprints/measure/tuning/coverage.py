@@ -59,7 +59,7 @@ def unsuited_arguments(blueprint: Blueprint, model_index: int) -> list[str]:
     ]
 
 
-def uncovered(missing: Mapping[Speed, str]) -> list[str]:
+def list_missing_profiles(missing: Mapping[Speed, str]) -> list[str]:
     """Return one line per missing latency profile, and one for all sizes of an accelerator without any.
 
     missing: The reason for each missing profile.

@@ -24,7 +24,7 @@ Router = Literal["kv_router", "round_robin"]
 
 #: Seconds of arrivals in the first replay of the stated workload, within these numbers of requests.
 _SECONDS = 60.0
-_FEWEST_REQUESTS, _MOST_REQUESTS = 200, 2000
+_FEWEST_REQUESTS, _MAX_REQUESTS = 200, 2000
 #: Replays that a configuration has to pass at the least: random arrivals differ, and the router's choices.
 _FEWEST_SERIES = 3
 #: Workers fill up for about as long as an answer takes. The last replay lasts so many answers, so that their
@@ -32,7 +32,7 @@ _FEWEST_SERIES = 3
 ANSWERS = 6.0
 _LAST_REQUESTS = 10_000
 #: As in the blueprint's `workload`.
-_MOST_A_SECOND = 1_000_000
+_MAX_A_SECOND = 1_000_000
 _MS = 1000.0
 
 
@@ -84,7 +84,7 @@ class StatedWorkload:
     def series(self) -> Sequence[Series]:
         """One for each replay that a configuration has to pass, none shorter than the one before."""
         rate = self.means.peak_requests_per_second
-        first = min(_MOST_REQUESTS, max(_FEWEST_REQUESTS, round(rate * _SECONDS)))
+        first = min(_MAX_REQUESTS, max(_FEWEST_REQUESTS, round(rate * _SECONDS)))
         last = min(_LAST_REQUESTS, math.ceil(rate * ANSWERS * self.answer_seconds))
         return _series(first, max(first, last))
 
@@ -127,7 +127,7 @@ class RecordedWorkload:
 
         Times are as they are; but a KV-aware router breaks ties at random, so that replays differ.
         """
-        return _series(min(_MOST_REQUESTS, len(self.requests)), len(self.requests))
+        return _series(min(_MAX_REQUESTS, len(self.requests)), len(self.requests))
 
     @property
     def content(self) -> dict[str, Any]:
@@ -178,7 +178,7 @@ def long_enough(requests: Sequence[RecordedRequest], model: Model) -> tuple[Reco
     requests: In the order of arrival.
     model: Whose objectives say how long answers may take.
     """
-    number = _MOST_REQUESTS
+    number = _MAX_REQUESTS
     while True:
         part = busiest(requests, number)
         output = math.ceil(sum(request.output_tokens for request in part) / len(part))
@@ -189,7 +189,7 @@ def long_enough(requests: Sequence[RecordedRequest], model: Model) -> tuple[Reco
         number = min(2 * number, _LAST_REQUESTS)
 
 
-def busiest(requests: Sequence[RecordedRequest], number: int = _MOST_REQUESTS) -> tuple[RecordedRequest, ...]:
+def busiest(requests: Sequence[RecordedRequest], number: int = _MAX_REQUESTS) -> tuple[RecordedRequest, ...]:
     """Return a part of a trace: all, or so many in a row that came fastest.
 
     number: Maximum number.
@@ -215,10 +215,10 @@ def recorded_workload(requests: Sequence[RecordedRequest], block_tokens: int) ->
     """
     # Their times span one gap fewer than there are requests.
     seconds = requests[-1].arrival_seconds * len(requests) / max(1, len(requests) - 1)
-    if seconds * _MOST_A_SECOND < len(requests):
+    if seconds * _MAX_A_SECOND < len(requests):
         raise UserError(
             f"{len(requests):,} requests of the trace in a row arrive within {seconds:g} seconds; at most "
-            f"{_MOST_A_SECOND:,} per second are allowed; check the unit of its times"
+            f"{_MAX_A_SECOND:,} per second are allowed; check the unit of its times"
         )
     tokens = sum(request.input_tokens for request in requests)
     seen: set[int] = set()

@@ -34,7 +34,7 @@ class Bounded:
     def corner(self) -> TuningCandidate:
         """Its cheapest possible configuration."""
         return TuningCandidate(
-            self.shape, tuple(_GRID[bisect_left(_GRID, need.least)] for need in self.needs)
+            self.shape, tuple(_GRID[bisect_left(_GRID, need.minimum)] for need in self.needs)
         )
 
 
@@ -68,13 +68,13 @@ class Search:
         """Search one shape, beginning with the minimum workers."""
         corner = bounded.corner
         roles = range(len(corner.replicas))
-        plenty = TuningCandidate(corner.shape, tuple(self._most(corner, role) for role in roles))
+        plenty = TuningCandidate(corner.shape, tuple(self._maximum(corner, role) for role in roles))
         if not self.evaluator.may_keep(plenty):
             return
         fewest = tuple(self._fewest(bounded, plenty, role) for role in roles)
         self._climb(TuningCandidate(corner.shape, fewest))
 
-    def _most(self, corner: TuningCandidate, role: int) -> int:
+    def _maximum(self, corner: TuningCandidate, role: int) -> int:
         """Return the maximum useful workers of a role with the minimum of the other role."""
         low, high = _rung(corner, role), len(_GRID)
         beyond = _first(low + 1, high, low, lambda count: not self._is_worth_it(_with(corner, role, count)))

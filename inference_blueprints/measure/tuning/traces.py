@@ -24,12 +24,12 @@ from inference_contracts.units import SECONDS_PER_DAY
 BLOCK_TOKENS = 512
 _MS = 1000.0
 #: As in the blueprint's `workload`: what is longer is no request, but a fault of the file.
-_MOST_INPUT, _MOST_OUTPUT = 10_000_000, 1_000_000
+_MAX_INPUT, _MAX_OUTPUT = 10_000_000, 1_000_000
 #: Seconds since 1970 from which on a number is no time in seconds: the year 5138.
 _LATEST = 1e11
 #: A trace is of one stretch of time: what spans more mixes units, or holds a time that is wrong.
-_MOST_DAYS = 366.0
-_MOST_PROBLEMS = 20
+_MAX_DAYS = 366.0
+_MAX_PROBLEMS = 20
 _FEWEST_TIMES = 2
 #: From so many requests at the same time on, times were rounded when they were written.
 _ROUNDED = 2.0
@@ -100,9 +100,9 @@ def read_trace(path: Path) -> UserTrace:
     if times == 1:
         raise UserError(f"{path}: all requests have the same time, so their rate is unknown; add their times")
     days = (ordered[-1].arrival_seconds - ordered[0].arrival_seconds) / SECONDS_PER_DAY
-    if days > _MOST_DAYS:
+    if days > _MAX_DAYS:
         raise UserError(
-            f"{path}: its times span {days:,.0f} days, at most {_MOST_DAYS:.0f} are allowed; numbers are "
+            f"{path}: its times span {days:,.0f} days, at most {_MAX_DAYS:.0f} are allowed; numbers are "
             "milliseconds in .jsonl and seconds in .csv; a file must have only numbers or only dates"
         )
     rounded = len(requests) / times >= _ROUNDED
@@ -152,9 +152,9 @@ def _csv(text: str, file: str) -> list[RecordedRequest]:
         }
         if len(cells) < len(places):
             raise _FaultError(f"got {len(row)} columns, the first line has {len(header)}")
-        tokens = _tokens("input", cells["input"], _MOST_INPUT)
+        tokens = _tokens("input", cells["input"], _MAX_INPUT)
         ids = tuple(next(blocks) for _ in range(-(-tokens // BLOCK_TOKENS)))
-        output = _tokens("output", cells["output"], _MOST_OUTPUT)
+        output = _tokens("output", cells["output"], _MAX_OUTPUT)
         return RecordedRequest(_seconds(cells["timestamp"], 1.0), tokens, output, ids)
 
     return _each(list(rows), request, file)
@@ -179,9 +179,9 @@ def _each(
             requests.append(read(line))
         except _FaultError as fault:
             problems.append(Problem(file, number, 1, "", str(fault)))
-    if len(problems) > _MOST_PROBLEMS:
-        more = f"{len(problems) - _MOST_PROBLEMS} more lines have errors"
-        problems = [*problems[:_MOST_PROBLEMS], Problem(file, problems[_MOST_PROBLEMS].line, 1, "", more)]
+    if len(problems) > _MAX_PROBLEMS:
+        more = f"{len(problems) - _MAX_PROBLEMS} more lines have errors"
+        problems = [*problems[:_MAX_PROBLEMS], Problem(file, problems[_MAX_PROBLEMS].line, 1, "", more)]
     if not problems and not requests:
         problems = [Problem(file, 0, 0, "", "has no requests; write one per line")]
     if problems:
@@ -200,7 +200,7 @@ def _mooncake(line: str) -> RecordedRequest:
         raise _FaultError(
             f"{', '.join(missing)} missing; each line must be an object with {', '.join(names)}"
         )
-    tokens = _tokens("input_length", record["input_length"], _MOST_INPUT)
+    tokens = _tokens("input_length", record["input_length"], _MAX_INPUT)
     ids = record["hash_ids"]
     if not isinstance(ids, list) or not all(map(_is_block_id, ids)):
         raise _FaultError("got invalid hash_ids, expected a list of whole numbers of at least 0")
@@ -209,7 +209,7 @@ def _mooncake(line: str) -> RecordedRequest:
         raise _FaultError(
             f"got {len(ids)} hash_ids, {tokens} tokens need {needed}, one per {BLOCK_TOKENS} tokens"
         )
-    output = _tokens("output_length", record["output_length"], _MOST_OUTPUT)
+    output = _tokens("output_length", record["output_length"], _MAX_OUTPUT)
     return RecordedRequest(_seconds(record["timestamp"], 1 / _MS), tokens, output, tuple(ids))
 
 
@@ -218,11 +218,13 @@ def _is_block_id(value: Any) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**63
 
 
-def _tokens(name: str, value: Any, most: int) -> int:
+def _tokens(name: str, value: Any, maximum: int) -> int:
     """Read a length."""
     tokens = _number(value)
-    if tokens is None or not 1 <= tokens <= most or tokens != int(tokens):
-        raise _FaultError(f"got {name} {_shown(value)}, expected a whole number of tokens from 1 to {most:,}")
+    if tokens is None or not 1 <= tokens <= maximum or tokens != int(tokens):
+        raise _FaultError(
+            f"got {name} {_shown(value)}, expected a whole number of tokens from 1 to {maximum:,}"
+        )
     return int(tokens)
 
 

@@ -15,9 +15,9 @@ from inference_blueprints.measure.tuning.candidate_costs import Costing
 from inference_blueprints.measure.tuning.candidates import TuningCandidate, WorkerShape, engines, shapes
 from inference_blueprints.measure.tuning.coverage import (
     doubts,
+    list_missing_profiles,
     narrow_margins,
     sources,
-    uncovered,
     unsuited_arguments,
     what_is_not_covered,
 )
@@ -120,7 +120,7 @@ def tune(
     progress: SearchProgress,
     *,
     trace: Path | None = None,
-    most_accelerators: int | None = None,
+    max_accelerators: int | None = None,
     engines_looked_at: Sequence[str] = (),
     rates: CustomRates | None = None,
     stores: Stores | None = None,
@@ -130,7 +130,7 @@ def tune(
     blueprint, model_index: The model; its pools are those of the blueprint.
     progress: Told how far the search is.
     trace: Requests to replay in place of the `workload` section.
-    most_accelerators: The most that a configuration may have.
+    max_accelerators: The most that a configuration may have.
     engines_looked_at: Engine names as in the blueprint. If empty: all engines, or the model's engine if it
         has arguments.
     rates: The user's own prices.
@@ -143,7 +143,7 @@ def tune(
     stores = stores or Stores(Profiles(), ReplayCache())
     recorded = read_trace(trace) if trace else None
     costing = Costing(
-        blueprint, model_index, prices_for(blueprint.spec.environment.region, rates), most_accelerators
+        blueprint, model_index, prices_for(blueprint.spec.environment.region, rates), max_accelerators
     )
     possible = possible_shapes(costing, engines_looked_at or engines(blueprint, model_index))
     speeds = {shape: _speeds(blueprint, model_index, shape) for shape in possible}
@@ -175,7 +175,7 @@ def tune(
         left_out=left_out,
         replays=evaluator.replays,
         from_cache=evaluator.from_cache,
-        notes=(*(_notes(evaluator, recorded) if covered else ()), *uncovered(missing)),
+        notes=(*(_notes(evaluator, recorded) if covered else ()), *list_missing_profiles(missing)),
         others=compare_instances(blueprint, model_index, costing.prices, find=stores.profiles.find),
     )
 

@@ -22,7 +22,13 @@ from inference_blueprints.measure.statistics.figure_text import number
 from inference_blueprints.measure.tuning.accelerator_comparison import comparison_table
 from inference_blueprints.measure.tuning.evaluation import Evaluation
 from inference_blueprints.measure.tuning.tune import Tuning
-from inference_blueprints.measure.tuning.tuning_text import effort, explanation, objective, ranking, title
+from inference_blueprints.measure.tuning.tuning_text import (
+    describe_effort,
+    describe_objective,
+    describe_search,
+    explain_choice,
+    rank_configurations,
+)
 from inference_blueprints.report.pages.render import render_page
 
 _TEMPLATE = Path(__file__).with_name("page.html.j2")
@@ -38,12 +44,14 @@ def tuning_page(tuning: Tuning) -> str:
     return render_page(
         _TEMPLATE,
         name=tuning.blueprint.spec.models[tuning.model_index].name,
-        title=title(tuning),
-        explanation=explanation(tuning),
-        objective=objective(tuning),
-        effort=effort(tuning) if tuning.covered else "",
+        title=describe_search(tuning),
+        explanation=explain_choice(tuning),
+        objective=describe_objective(tuning),
+        effort=describe_effort(tuning) if tuning.covered else "",
         plots=[(plot, Markup(plot.svg())) for plot in plots(tuning)],  # noqa: S704 - Plot.svg escapes
-        tables=[table for table in (ranking(tuning), comparison_table(tuning.others)) if table.rows],
+        tables=[
+            table for table in (rank_configurations(tuning), comparison_table(tuning.others)) if table.rows
+        ],
         notes=tuning.notes,
     )
 

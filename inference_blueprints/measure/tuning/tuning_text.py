@@ -11,7 +11,7 @@ from inference_blueprints.measure.tuning.evaluation import Evaluation
 from inference_blueprints.measure.tuning.tune import Tuning
 from inference_blueprints.report.tables.text_table import TextTable
 
-_MOST_ROWS = 15
+_MAX_ROWS = 15
 _TABLE_NOTE = (
     "All figures are simulated. TTFT and TPOT are 90th percentiles; if a configuration was replayed several "
     "times, the slowest replay counts. Prices are for prompt and answer tokens at that load. 3x2 means three "
@@ -19,7 +19,7 @@ _TABLE_NOTE = (
 )
 
 
-def title(tuning: Tuning) -> str:
+def describe_search(tuning: Tuning) -> str:
     """Return the model and the workload that it was tuned for.
 
     tuning: What a search found.
@@ -33,7 +33,7 @@ def title(tuning: Tuning) -> str:
     )
 
 
-def objective(tuning: Tuning) -> str:
+def describe_objective(tuning: Tuning) -> str:
     """Return the latency objectives."""
     limits = tuning.limits
     return (
@@ -42,7 +42,7 @@ def objective(tuning: Tuning) -> str:
     )
 
 
-def configuration(candidate: TuningCandidate) -> str:
+def describe_configuration(candidate: TuningCandidate) -> str:
     """Return a configuration as text, such as ``3x2 h200 + 1x4 h200``."""
     parts = [
         f"{count}x{role.tensor_parallel_size} {role.pool}"
@@ -51,9 +51,9 @@ def configuration(candidate: TuningCandidate) -> str:
     return " + ".join(parts)
 
 
-def ranking(tuning: Tuning) -> TextTable:
+def rank_configurations(tuning: Tuning) -> TextTable:
     """Return the replayed configurations: first those that meet the objectives, then by cost."""
-    shown = tuning.evaluations[:_MOST_ROWS]
+    shown = tuning.evaluations[:_MAX_ROWS]
     rows = [
         _row(str(place) if each.keeps else "-", each, tuning) for place, each in enumerate(shown, start=1)
     ]
@@ -69,7 +69,7 @@ def ranking(tuning: Tuning) -> TextTable:
     )
 
 
-def effort(tuning: Tuning) -> str:
+def describe_effort(tuning: Tuning) -> str:
     """Return the number of replays, cached replays and skipped shapes."""
     before = f", {tuning.from_cache} results from the cache" if tuning.from_cache else ""
     return (
@@ -78,7 +78,7 @@ def effort(tuning: Tuning) -> str:
     )
 
 
-def explanation(tuning: Tuning) -> str:
+def explain_choice(tuning: Tuning) -> str:
     """Return two sentences that explain the choice, or why no configuration was chosen."""
     best = tuning.best
     if not tuning.covered:
@@ -115,7 +115,7 @@ def as_dict(tuning: Tuning) -> dict[str, Any]:
             "timePerOutputTokenP90Ms": limits.time_per_output_token_p90_ms,
         },
         "best": _as_dict(tuning, best) if best else None,
-        "explanation": explanation(tuning),
+        "explanation": explain_choice(tuning),
         "configurations": [_as_dict(tuning, each) for each in tuning.evaluations],
         "replays": tuning.replays,
         "replaysFromCache": tuning.from_cache,
@@ -146,7 +146,7 @@ def _row(place: str, evaluation: Evaluation, tuning: Tuning) -> tuple[str, ...]:
     hourly = evaluation.cost.usd_per_hour
     return (
         place,
-        configuration(evaluation.candidate),
+        describe_configuration(evaluation.candidate),
         evaluation.candidate.shape.engine,
         str(evaluation.candidate.accelerators),
         "unknown" if hourly is None else f"{hourly:,.2f}",
@@ -160,7 +160,7 @@ def _described(evaluation: Evaluation) -> str:
     """Return for example ``7x1 h200 + 1x2 h200 (disaggregated: prefill + decode, vllm)``."""
     shape = evaluation.candidate.shape
     topology = "aggregated" if shape.is_aggregated else "disaggregated: prefill + decode"
-    return f"{configuration(evaluation.candidate)} ({topology}, {shape.engine})"
+    return f"{describe_configuration(evaluation.candidate)} ({topology}, {shape.engine})"
 
 
 def _price(tuning: Tuning, evaluation: Evaluation) -> str:
@@ -183,7 +183,8 @@ def _rival(tuning: Tuning, best: Evaluation) -> str:
     rival = rivals[0] if rivals[0].keeps else _closest(tuning, rivals)
     if not rival.keeps:
         return (
-            f"No {other} configuration that fits the pools meets them: {configuration(rival.candidate)} "
+            f"No {other} configuration that fits the pools meets them: "
+            f"{describe_configuration(rival.candidate)} "
             f"misses {_missed(tuning, rival)}."
         )
     more = rival.cost.rank / best.cost.rank - 1
@@ -195,7 +196,10 @@ def _rival(tuning: Tuning, best: Evaluation) -> str:
         )
     else:
         price = "costs the same, uses as many accelerators and has more parts"
-    return f"The best {other} configuration, {configuration(rival.candidate)}, {price}{_why(tuning, rival)}."
+    return (
+        f"The best {other} configuration, {describe_configuration(rival.candidate)}, "
+        f"{price}{_why(tuning, rival)}."
+    )
 
 
 def _why(tuning: Tuning, rival: Evaluation) -> str:
@@ -227,7 +231,7 @@ def _no_choice(tuning: Tuning) -> str:
     rate = tuning.demand.means.peak_requests_per_second
     return (
         f"No configuration that fits the pools serves {rate:.3g} requests/s within the objectives "
-        f"({objective(tuning)})."
+        f"({describe_objective(tuning)})."
     )
 
 
@@ -237,7 +241,8 @@ def _nearest(tuning: Tuning) -> str:
         return "By estimate none can, so nothing was replayed; allow more nodes or relax the objectives."
     nearest = _closest(tuning, tuning.evaluations)
     return (
-        f"The closest is {configuration(nearest.candidate)}, which misses {_missed(tuning, nearest)} "
+        f"The closest is {describe_configuration(nearest.candidate)}, which misses "
+        f"{_missed(tuning, nearest)} "
         "(simulated); allow more nodes or relax the objectives."
     )
 

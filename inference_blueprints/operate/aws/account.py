@@ -42,7 +42,7 @@ class Account:
         try:
             self._session = boto3.Session(region_name=region, profile_name=profile)
         except ProfileNotFound as error:
-            raise SignInError(described(error)) from error
+            raise SignInError(describe_error(error)) from error
         self._clients: dict[str, Any] = {}
 
     def client(self, service: str) -> Any:
@@ -66,7 +66,7 @@ class Account:
         try:
             found = self._session.get_credentials()
         except BotoCoreError as error:
-            raise SignInError(described(error)) from error
+            raise SignInError(describe_error(error)) from error
         if found is None:
             raise SignInError("there are no AWS credentials")
         return found
@@ -78,7 +78,7 @@ class Account:
         try:
             return dict(self.client("sts").get_caller_identity())
         except (ClientError, BotoCoreError) as error:
-            raise SignInError(described(error)) from error
+            raise SignInError(describe_error(error)) from error
 
     @property
     def number(self) -> str:
@@ -109,10 +109,10 @@ def readable_errors() -> Iterator[None]:
     try:
         yield
     except (ClientError, BotoCoreError) as error:
-        raise UserError(described(error)) from error
+        raise UserError(describe_error(error)) from error
 
 
-def described(error: ClientError | BotoCoreError) -> str:
+def describe_error(error: ClientError | BotoCoreError) -> str:
     """Return an error of AWS as one line.
 
     error: The client's exception.

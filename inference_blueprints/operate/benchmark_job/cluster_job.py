@@ -14,7 +14,7 @@ from inference_blueprints.measure.benchmarking.load_generators import Access
 from inference_blueprints.operate.benchmark_job import job_objects
 from inference_blueprints.operate.benchmark_job.job_objects import JobSettings, KubernetesObject
 from inference_blueprints.operate.kubernetes.kubectl import KubectlFailed
-from inference_blueprints.operate.kubernetes.port_forwarding import forwarded
+from inference_blueprints.operate.kubernetes.port_forwarding import forward_port
 from inference_blueprints.operate.verify.pod_states import unready_reason
 from inference_blueprints.operate.verify.verified_platform import ClusterReader, condition, holds
 from inference_blueprints.serving.types import DeploymentPlan
@@ -23,7 +23,8 @@ from inference_contracts.errors import UserError
 
 _POLL_SECONDS = 2.0
 _PROGRESS_SECONDS = 15.0
-#: A token lasts for 15 minutes (https://docs.aws.amazon.com/eks/latest/best-practices/identity-and-access-management.html).
+#: A token lasts for 15 minutes
+#: (https://docs.aws.amazon.com/eks/latest/best-practices/identity-and-access-management.html).
 _TOKEN_SECONDS = 600.0
 _NAME_CHARACTERS = 40
 _NO_IMAGE = ("ImagePullBackOff", "ErrImagePull", "InvalidImageName")
@@ -121,7 +122,7 @@ class ClusterLoadGenerator:
                 raise UserError(
                     f"{release}: no {entry.name} is ready; `blueprints verify` reports the reason"
                 )
-            with forwarded(self._kubectl(), namespace, ready[0], entry.ports[0].number) as address:
+            with forward_port(self._kubectl(), namespace, ready[0], entry.ports[0].number) as address:
                 yield address
         except KubectlFailed as failure:
             raise _refused(failure) from failure

@@ -8,7 +8,7 @@ from typing import Any
 
 from botocore.exceptions import ClientError
 
-from inference_blueprints.operate.aws.account import described, readable_errors
+from inference_blueprints.operate.aws.account import describe_error, readable_errors
 from inference_blueprints.operate.changes.findings import Finding, Held
 from inference_blueprints.operate.changes.platform_change import PlatformChange
 from inference_blueprints.operate.check_results import CheckResult
@@ -57,7 +57,7 @@ def _owner(change: PlatformChange, name: str) -> str | None:
         try:
             found = cloudformation.describe_stack_resources(PhysicalResourceId=name)["StackResources"]
         except ClientError as error:
-            if "does not exist" in described(error):
+            if "does not exist" in describe_error(error):
                 return None
             raise
     # A stack that has lost a resource still describes it.

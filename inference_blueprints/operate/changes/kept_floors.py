@@ -17,7 +17,7 @@ CHECK = "floors"
 _TARGET: Final = "AWS::ApplicationAutoScaling::ScalableTarget"
 _POLICY: Final = "AWS::IAM::Policy"
 _REGISTER, _UPDATE = "application-autoscaling:RegisterScalableTarget", "ecs:UpdateService"
-_LEAST: Final = "MinCapacity"
+_MINIMUM: Final = "MinCapacity"
 #: Targets of one answer (Application Auto Scaling API Reference, DescribeScalableTargets, MaxResults).
 _PAGE: Final = 50
 
@@ -37,10 +37,10 @@ def kept_floors(change: PlatformChange) -> Iterator[Finding]:
         floor = floors.get(service)
         if floor is None:
             continue
-        kept = min(after["MaxCapacity"], max(after[_LEAST], floor))
-        if kept == floor and {**before, _LEAST: after[_LEAST]} == after:
-            kept = before[_LEAST]
-        if kept != after[_LEAST]:
+        kept = min(after["MaxCapacity"], max(after[_MINIMUM], floor))
+        if kept == floor and {**before, _MINIMUM: after[_MINIMUM]} == after:
+            kept = before[_MINIMUM]
+        if kept != after[_MINIMUM]:
             name = service.rpartition("/")[2]
             message = f"{name} keeps the floor that its schedule or the capacity shift has set"
             yield Held(CHECK, stack, message, partial(_keep, logical_id, kept))
@@ -74,7 +74,7 @@ def _live_floors(account: Account, services: Sequence[str]) -> dict[str, int]:
     """Return the smallest number of tasks that holds now, of each service that scales."""
     with readable_errors():
         return {
-            target["ResourceId"]: int(target[_LEAST])
+            target["ResourceId"]: int(target[_MINIMUM])
             for start in range(0, len(services), _PAGE)
             for target in account.client("application-autoscaling").describe_scalable_targets(
                 ServiceNamespace="ecs", ResourceIds=list(services[start : start + _PAGE])
@@ -83,4 +83,4 @@ def _live_floors(account: Account, services: Sequence[str]) -> dict[str, int]:
 
 
 def _keep(logical_id: str, floor: int, template: dict[str, Any]) -> None:
-    template["Resources"][logical_id]["Properties"][_LEAST] = floor
+    template["Resources"][logical_id]["Properties"][_MINIMUM] = floor

@@ -8,7 +8,7 @@ from typing import Any
 
 from botocore.exceptions import ClientError
 
-from inference_blueprints.operate.aws.account import Account, described, readable_errors
+from inference_blueprints.operate.aws.account import Account, describe_error, readable_errors
 from inference_catalog.tags import PLATFORM_TAG
 from inference_contracts.errors import UserError
 
@@ -83,7 +83,7 @@ def stack_outputs(account: Account, stack: str, *needed: str) -> dict[str, str]:
         try:
             [found] = account.client("cloudformation").describe_stacks(StackName=stack)["Stacks"]
         except ClientError as error:
-            if "does not exist" in described(error):
+            if "does not exist" in describe_error(error):
                 raise absent from error
             raise
     outputs = {each["OutputKey"]: str(each["OutputValue"]) for each in found.get("Outputs", [])}

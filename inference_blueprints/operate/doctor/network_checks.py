@@ -26,7 +26,7 @@ _CHECK = "VPC endpoints"
 #: The private REST API of batch.
 _BATCH_API = "execute-api"
 #: EKS requires subnets in two zones (Amazon EKS User Guide, "Subnet requirements for clusters").
-_LEAST_ZONES = 2
+_MIN_ZONES = 2
 
 
 def existing_network(context: DoctorContext) -> Iterator[CheckResult]:
@@ -322,6 +322,6 @@ def _advice(context: DoctorContext, wanted: Sequence[str], usable: Sequence[str]
         return "use subnets in other zones, and name these in environment.availabilityZones"
     kept = [zone for zone in wanted if zone in usable]
     chosen = [*kept, *(zone for zone in usable if zone not in kept)][: len(wanted)]
-    if len(chosen) < _LEAST_ZONES:
+    if len(chosen) < _MIN_ZONES:
         return "a platform needs two zones; use another region"
     return f"set environment.availabilityZones: [{', '.join(sorted(chosen))}]"

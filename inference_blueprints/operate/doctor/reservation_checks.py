@@ -13,7 +13,7 @@ from inference_blueprints.operate.doctor.doctor_context import DoctorContext
 from inference_blueprints.report.plan.sections.pools import POOLS
 from inference_blueprints.report.plan.summary import summarise
 from inference_blueprints.serving.plan import build_plan
-from inference_blueprints.spec.capacity_dates import moment, spelled
+from inference_blueprints.spec.capacity_dates import format_time, moment
 from inference_blueprints.spec.types import CapacityBlock, Pool, ReservedCapacity
 from inference_blueprints.spec.zones import platform_zones
 
@@ -102,7 +102,7 @@ def _faults(context: DoctorContext, pool: Pool, found: dict[str, Any]) -> list[s
         faults.append(f"is in {zone}, the pool in {pool.availability_zone}; set availabilityZone: {zone}")
     end = found.get("EndDate")
     if end and end <= context.now:
-        faults.append(f"ended at {spelled(end)}; buy another, and name it")
+        faults.append(f"ended at {format_time(end)}; buy another, and name it")
     elif found["State"] != _ACTIVE and found["State"] not in _TO_COME:
         faults.append(f"is {found['State']}; buy another, and name it")
     return faults
@@ -120,8 +120,8 @@ def _other_dates(
             got, actual = moment(written or ""), each.get(field)
             if got and actual and got != actual:
                 message = (
-                    f"pool {pool.name}: {key} is {spelled(got)} in the blueprint, and "
-                    f"{each['CapacityReservationId']} {key} at {spelled(actual)}; correct '{key}'"
+                    f"pool {pool.name}: {key} is {format_time(got)} in the blueprint, and "
+                    f"{each['CapacityReservationId']} {key} at {format_time(actual)}; correct '{key}'"
                 )
                 yield CheckResult(_CHECK, "warning", message, command)
 
@@ -146,8 +146,8 @@ def _counted(
 def _described(found: dict[str, Any], now: datetime) -> str:
     """Return number, type, zone and dates of a reservation."""
     start, end = found.get("StartDate"), found.get("EndDate")
-    dates = f" from {spelled(start)}" if start and start > now else ""
-    dates += f" until {spelled(end)}" if end else ""
+    dates = f" from {format_time(start)}" if start and start > now else ""
+    dates += f" until {format_time(end)}" if end else ""
     state = "" if found["State"] == _ACTIVE else f" ({found['State']})"
     number, name = found["TotalInstanceCount"], found["InstanceType"]
     identifier = found["CapacityReservationId"]

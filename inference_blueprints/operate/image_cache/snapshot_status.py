@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from botocore.exceptions import ClientError
 
-from inference_blueprints.operate.aws.account import Account, described
+from inference_blueprints.operate.aws.account import Account, describe_error
 from inference_blueprints.operate.image_cache.wanted_snapshot import WantedSnapshot
 from inference_catalog import image_cache
 from inference_catalog.tags import PLATFORM_TAG
@@ -145,7 +145,7 @@ def _foreign_key(account: Account, snapshot: Mapping[str, Any]) -> Iterator[str]
     try:
         manager = account.client("kms").describe_key(KeyId=key)["KeyMetadata"]["KeyManager"]
     except ClientError as error:
-        yield f"its key {key} could not be checked: {described(error)}"
+        yield f"its key {key} could not be checked: {describe_error(error)}"
         return
     if manager == "CUSTOMER":
         yield (

@@ -28,7 +28,7 @@ class Starter(Protocol):
 
 
 @contextmanager
-def forwarded(kubectl: Starter, namespace: str, pod: str, port: int) -> Iterator[str]:
+def forward_port(kubectl: Starter, namespace: str, pod: str, port: int) -> Iterator[str]:
     """Forward a free port of the loopback interface to a pod.
 
     port: TCP port of the pod.

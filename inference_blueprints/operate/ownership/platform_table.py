@@ -15,7 +15,7 @@ from typing import Any
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
-from inference_blueprints.operate.aws.account import Account, described
+from inference_blueprints.operate.aws.account import Account, describe_error
 from inference_contracts.errors import UserError
 
 TABLE = "inference-blueprints-platforms"
@@ -238,7 +238,8 @@ class PlatformTable:
         """Return the error for a call that AWS refused."""
         return UserError(
             f"the table {self._where} says to which file a platform belongs, and it cannot be used: "
-            f"{described(error)}; run `blueprints bootstrap` once, which creates it, and add the permissions "
+            f"{describe_error(error)}; run `blueprints bootstrap` once, which creates it, and add "
+            f"the permissions "
             "in docs/life-cycle.md, 'Who owns a platform', to the role that deploys"
         )
 

@@ -6,7 +6,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
 from inference_blueprints.operate.kubernetes.kubectl import KubectlFailed
-from inference_blueprints.operate.kubernetes.port_forwarding import forwarded
+from inference_blueprints.operate.kubernetes.port_forwarding import forward_port
 from inference_blueprints.operate.verify.pod_states import restarts_of, unready_reason
 from inference_blueprints.operate.verify.serving_access import (
     ANSWER_SECONDS,
@@ -84,7 +84,7 @@ class ClusterAccess:
     def open_frontend(self, deployment: DeploymentPlan, instance: Instance) -> AbstractContextManager[str]:
         """Forward a port of this machine to a pod of the entry point."""
         namespace, port = self.platform.namespace(deployment.release), deployment.entry_point.ports[0]
-        return forwarded(self.kubectl, namespace, instance.name, port.number)
+        return forward_port(self.kubectl, namespace, instance.name, port.number)
 
     def model_address(self, model: str) -> ModelAddress:
         """Return the address that the model's stack has as output."""

@@ -28,11 +28,11 @@ from inference_blueprints.spec.types import Model
 SMALL_LOAD = 5
 _FIRST_WORDS, _FIRST_TOKENS = 64, 16
 _REPEATED_TOKENS = 512
-_MOST_REPEATS = 9
+_MAX_REPEATS = 9
 #: In a new text, only the chat template can be cached. A decode worker of vLLM also counts blocks that it
 #: received as cached (``num_external_computed_tokens``).
 _UNSEEN_SHARE = 0.5
-_MOST_OUTPUT_TOKENS = 128
+_MAX_OUTPUT_TOKENS = 128
 _PERCENT = 90.0
 _WORDS = ("river", "stone", "light", "paper", "green", "water", "house", "table", "music", "north", "plant")
 
@@ -160,7 +160,7 @@ class _EndpointChecks:
     async def prefix_cache(self, tokens_a_word: float) -> CheckResult:
         """Repeat a prompt until a worker finds it in its cache, at most once more than there are workers."""
         prompt = _text(round(_REPEATED_TOKENS / tokens_a_word))
-        first, found, repeats = 0, 0, min(self._workers + 1, _MOST_REPEATS)
+        first, found, repeats = 0, 0, min(self._workers + 1, _MAX_REPEATS)
         for repeat in range(repeats + 1):
             outcome = await self._complete(prompt, 1)
             if outcome.failure or outcome.usage is None:
@@ -192,7 +192,7 @@ class _EndpointChecks:
         words = max(1, round(workload.input_tokens / tokens_a_word))
         shared_words = round(words * workload.shared_prefix_ratio)
         shared = _text(shared_words)
-        output_tokens = max(2, min(workload.output_tokens, _MOST_OUTPUT_TOKENS))
+        output_tokens = max(2, min(workload.output_tokens, _MAX_OUTPUT_TOKENS))
         outcomes = [
             await self._complete(shared + _text(words - shared_words), output_tokens)
             for _ in range(SMALL_LOAD + 1)

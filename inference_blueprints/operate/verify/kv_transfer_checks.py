@@ -63,7 +63,7 @@ def judge(log: str, expected: str) -> Verdict:
     return "as planned" if found == {expected} else "another"
 
 
-def transferred(served: ServedPlatform) -> dict[str, Transferred]:
+def read_transfers(served: ServedPlatform) -> dict[str, Transferred]:
     """Return the KV transfers of each deployment so far, by release.
 
     Deployments without readable metrics are left out.

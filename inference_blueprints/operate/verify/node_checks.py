@@ -37,7 +37,7 @@ def nodes(running: RunningPlatform) -> Iterator[CheckResult]:
 
 
 def _counted(
-    whose: str, found: list[KubernetesObject], least: int, shape_faults: Mapping[str, list[str]]
+    whose: str, found: list[KubernetesObject], minimum: int, shape_faults: Mapping[str, list[str]]
 ) -> Iterator[CheckResult]:
     """Check the number of ready nodes, and report the faults of each node."""
     ready = [node for node in found if holds(node, "Ready")]
@@ -46,8 +46,8 @@ def _counted(
         if faults:
             message = f"{whose}: {_name(node)}: {'; '.join(faults)}"
             yield CheckResult("nodes", "error", message, f"kubectl describe node {_name(node)}")
-    message = f"{whose}: {len(ready)} of {len(found)} are ready, the minimum is {least}"
-    if len(ready) < least:
+    message = f"{whose}: {len(ready)} of {len(found)} are ready, the minimum is {minimum}"
+    if len(ready) < minimum:
         yield CheckResult("nodes", "error", message, "kubectl get nodeclaims,nodes --output wide")
     else:
         yield CheckResult("nodes", "ok", message)

@@ -28,7 +28,7 @@ from inference_blueprints.operate.verify import (
 from inference_blueprints.operate.verify.account_checks import ACCOUNT_CHECKS, EVERYWHERE_CHECKS
 from inference_blueprints.operate.verify.ecs_checks import ECS_CHECKS
 from inference_blueprints.operate.verify.endpoint_checks import CheckedEndpoint
-from inference_blueprints.operate.verify.kv_transfer_checks import kv_transfer, transferred
+from inference_blueprints.operate.verify.kv_transfer_checks import kv_transfer, read_transfers
 from inference_blueprints.operate.verify.running_platform import RunningPlatform
 from inference_blueprints.operate.verify.synthesised_platform import assemble
 from inference_blueprints.operate.verify.verified_platform import ClusterReader, VerifiedPlatform
@@ -112,14 +112,14 @@ def verify_cluster(platform: VerifiedPlatform, kubectl: ClusterReader) -> Iterat
     yield opened
     if opened.severity == "ok":
         running = RunningPlatform(platform, kubectl)
-        yield from run_checks(CLUSTER_CHECKS, counted(running))
+        yield from run_checks(CLUSTER_CHECKS, read_counters(running))
     else:
         yield from _not_looked_at()
 
 
-def counted(running: RunningPlatform) -> RunningPlatform:
+def read_counters(running: RunningPlatform) -> RunningPlatform:
     """Return a platform with the present counters of its workers, before requests are sent."""
-    return replace(running, transferred=transferred(running), answered=request_checks.answered(running))
+    return replace(running, transferred=read_transfers(running), answered=request_checks.answered(running))
 
 
 def verify_endpoint(blueprint: Blueprint, model_name: str | None, endpoint: str) -> list[CheckResult]:

@@ -10,14 +10,14 @@ from dataclasses import dataclass
 from typing import Literal
 
 from inference_blueprints.spec.deployments import each_placement, each_workers
-from inference_blueprints.spec.holes import usable
+from inference_blueprints.spec.invalid_values import usable
 from inference_blueprints.spec.types import Blueprint, Pool
 from inference_blueprints.spec.wording import Path
 from inference_catalog.ecs_hosts import host_kind
 from inference_contracts.errors import Finding
 
 #: Capacity providers of a cluster, of which Fargate has two (Amazon ECS Developer Guide, "Service quotas").
-_MOST_PROVIDERS, _FARGATE_PROVIDERS = 20, 2
+_MAX_PROVIDERS, _FARGATE_PROVIDERS = 20, 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +97,7 @@ def _efa_counts(blueprint: Blueprint) -> Iterator[Path]:
 
 def _providers(blueprint: Blueprint) -> Iterator[Path]:
     wanted = sum(2 if _falls_back(pool) else 1 for _, pool in usable(blueprint.spec.pools))
-    if wanted > _MOST_PROVIDERS - _FARGATE_PROVIDERS:
+    if wanted > _MAX_PROVIDERS - _FARGATE_PROVIDERS:
         yield ("spec", "pools")
 
 
@@ -372,6 +372,6 @@ ECS_LIMITS: tuple[EcsLimit, ...] = (
 
 
 def limits_of(blueprint: Blueprint) -> Iterator[Finding]:
-    """Yield the findings of every limit for a blueprint that may have holes."""
+    """Yield the findings of every limit for a blueprint that may have invalid values."""
     for limit in ECS_LIMITS:
         yield from limit.findings(blueprint)

@@ -26,7 +26,7 @@ from inference_contracts.metric_labels import SYSTEM_POOL
 from inference_contracts.task_tags import LABEL_TAGS, METRICS_PORT_TAG
 
 #: Size of a task definition (Amazon ECS Developer Guide, "Service quotas"), which counts the whole request.
-MOST_TASK_BYTES = 64 * 1024
+MAX_TASK_BYTES = 64 * 1024
 # ARNs and names of buckets are known only in the account; they are at most as long as these.
 _LONGEST = "arn:aws:secretsmanager:us-gov-west-1:111122223333:secret:" + "s" * 128
 _REFERENCES = TaskReferences(
@@ -63,9 +63,9 @@ def size_findings(index: int, rendered: RenderedDeployment) -> Iterator[Finding]
     """
     for service in rendered.services:
         size = len(json.dumps(to_register(service.task, _REFERENCES)).encode())
-        if size > MOST_TASK_BYTES:
+        if size > MAX_TASK_BYTES:
             message = (
-                f"the task definition of '{service.name}' has {size:,} bytes, ECS takes {MOST_TASK_BYTES:,}; "
+                f"the task definition of '{service.name}' has {size:,} bytes, ECS takes {MAX_TASK_BYTES:,}; "
                 "shorten 'env' and 'arguments' of the engine"
             )
             yield Finding(("spec", "models", index, "engine"), message)
@@ -138,7 +138,7 @@ class EcsTarget(Target[RenderedDeployment]):
     def findings(cls, blueprint: Blueprint) -> Iterator[Finding]:
         """Yield a finding for each part of a blueprint that cannot run on ECS, or has no effect there.
 
-        blueprint: A blueprint that may have holes.
+        blueprint: A blueprint that may have invalid values.
         """
         yield from limits_of(blueprint)
 
@@ -146,7 +146,7 @@ class EcsTarget(Target[RenderedDeployment]):
     def planned_findings(cls, blueprint: Blueprint) -> Iterator[Finding]:
         """Yield a finding for each part of the plan that cannot run on ECS, or differs there.
 
-        blueprint: A blueprint without errors and holes.
+        blueprint: A blueprint without errors and invalid values.
         """
         plan = build_plan(blueprint)
         found = list(unrenderable_findings(plan))

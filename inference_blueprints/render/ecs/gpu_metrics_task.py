@@ -24,7 +24,7 @@ _SERVICE: Final = "gpu-metrics"
 EXPORTER_PORT: Final = 9400
 #: What the chart requests and limits (``deployment/values.yaml``). The serving plan leaves more than that of
 #: each host to other programs.
-_CPU_UNITS, _RESERVED_MIB, _MOST_MIB = 102, 128, 512
+_CPU_UNITS, _RESERVED_MIB, _MAX_MIB = 102, 128, 512
 _USER: Final = "1000:1000"
 _STOP_SECONDS: Final = 15
 
@@ -54,7 +54,7 @@ def gpu_metrics_task(platform: str) -> RenderedTask:
         image=ecs_image("dcgm-exporter"),
         command=("-f", "/etc/dcgm-exporter/default-counters.csv"),
         cpu_units=_CPU_UNITS,
-        memory_mib=_MOST_MIB,
+        memory_mib=_MAX_MIB,
         reservation_mib=_RESERVED_MIB,
         # The task reserves no GPU: NVIDIA's runtime, which is the default of the hosts, shows it all of them.
         environment={"NVIDIA_VISIBLE_DEVICES": "all"},

@@ -77,9 +77,9 @@ _CPU_UNITS = 1024
 _USER = "1000:0"
 # Longest time of Fargate between SIGTERM and SIGKILL (``stopTimeout``, API reference). Frontends need less:
 # ECS first waits until the load balancer has ended their streams.
-_MOST_FARGATE_STOP_SECONDS = 120
+_MAX_FARGATE_STOP_SECONDS = 120
 # Longest ``startPeriod`` of a health check. The service's grace period covers the rest of the start.
-_MOST_START_PERIOD_SECONDS = 300
+_MAX_START_PERIOD_SECONDS = 300
 _FILL_STOP_SECONDS = 30
 # The container that waits for the copy of the weights, for as long as a copy may take.
 _WAIT_CPU_UNITS, _WAIT_MEMORY_MIB, _WAIT_SECONDS = 102, 512, 6 * 3600
@@ -160,7 +160,7 @@ def _frontend(deployment: DeploymentPlan, process: Process, place: TaskPlace) ->
         user=_USER,
         port=port,
         stop_timeout_seconds=min(
-            _MOST_FARGATE_STOP_SECONDS, process.termination_grace_seconds - process.pre_stop_seconds
+            _MAX_FARGATE_STOP_SECONDS, process.termination_grace_seconds - process.pre_stop_seconds
         ),
     )
     return RenderedTask(
@@ -310,7 +310,7 @@ def _live_check(live: HttpProbe) -> TaskHealth:
         interval_seconds=live.period_seconds,
         timeout_seconds=live.timeout_seconds,
         retries=live.failure_threshold,
-        start_seconds=_MOST_START_PERIOD_SECONDS,
+        start_seconds=_MAX_START_PERIOD_SECONDS,
     )
 
 

@@ -35,5 +35,5 @@ def rollout_percents(rollout: Rollout, replicas: int) -> RolloutPercents:
     maximum = -(-100 * most // replicas)
     if replicas * maximum // 100 > most:
         maximum -= 1
-    least = replicas if maximum > 100 else max(0, replicas - rollout.max_unavailable)  # noqa: PLR2004 - all
-    return RolloutPercents(100 * least // replicas, maximum)
+    minimum = replicas if maximum > 100 else max(0, replicas - rollout.max_unavailable)  # noqa: PLR2004 - all
+    return RolloutPercents(100 * minimum // replicas, maximum)

@@ -20,7 +20,7 @@ _WEEKDAYS: Final = ("SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT")
 _WEEK = 7 * MINUTES_PER_DAY
 #: Scheduled actions of a scalable target:
 #: https://docs.aws.amazon.com/autoscaling/application/userguide/application-auto-scaling-quotas.html
-_MOST_ACTIONS: Final = 200
+_MAX_ACTIONS: Final = 200
 
 
 class FloorScheduleError(ValueError):
@@ -35,7 +35,7 @@ class ScheduledFloor:
     """Expression in AWS' form: minute, hour, day of month, month, day of week and year."""
     time_zone: str
     """IANA name of its time zone."""
-    least: int
+    minimum: int
     """Smallest number of tasks from then on."""
 
 
@@ -46,11 +46,11 @@ class _Window:
     replicas: int
 
 
-def scheduled_floors(floors: Sequence[ReplicaFloor], least: int) -> tuple[ScheduledFloor, ...]:
+def scheduled_floors(floors: Sequence[ReplicaFloor], minimum: int) -> tuple[ScheduledFloor, ...]:
     """Return the actions that keep the highest open floor.
 
     floors: Floors of a role, whose expressions are valid.
-    least: Smallest number of tasks while no floor holds.
+    minimum: Smallest number of tasks while no floor holds.
     Raises FloorScheduleError if scheduled actions cannot do it.
     """
     if not floors:
@@ -65,7 +65,7 @@ def scheduled_floors(floors: Sequence[ReplicaFloor], least: int) -> tuple[Schedu
     ]
     weekly = all(_is_weekly(each.start) and _is_weekly(each.end) for each in windows)
     if len(floors) == 1 and not weekly:
-        return _of_one(floors[0], windows[0], least)
+        return _of_one(floors[0], windows[0], minimum)
     if not weekly:
         raise FloorScheduleError(
             "several floors with days of the month or months can overlap, and a scheduled action of "
@@ -76,10 +76,10 @@ def scheduled_floors(floors: Sequence[ReplicaFloor], least: int) -> tuple[Schedu
             "floors in several time zones overlap differently in summer and winter, and a scheduled action "
             "of Application Auto Scaling does not know which of them hold; use one time zone"
         )
-    actions = _of_week(windows, floors[0].time_zone, least)
-    if len(actions) > _MOST_ACTIONS:
+    actions = _of_week(windows, floors[0].time_zone, minimum)
+    if len(actions) > _MAX_ACTIONS:
         raise FloorScheduleError(
-            f"they change {len(actions)} times a week, Application Auto Scaling takes {_MOST_ACTIONS} "
+            f"they change {len(actions)} times a week, Application Auto Scaling takes {_MAX_ACTIONS} "
             "scheduled actions; use fewer times"
         )
     return actions
@@ -89,10 +89,10 @@ def _is_weekly(schedule: CronSchedule) -> bool:
     return len(schedule.months) == 12 and len(schedule.days) == 31  # noqa: PLR2004 - a year, and a month
 
 
-def _of_one(floor: ReplicaFloor, window: _Window, least: int) -> tuple[ScheduledFloor, ...]:
+def _of_one(floor: ReplicaFloor, window: _Window, minimum: int) -> tuple[ScheduledFloor, ...]:
     return tuple(
-        ScheduledFloor(schedule=_expression(schedule), time_zone=floor.time_zone, least=number)
-        for schedule, number in ((window.start, floor.replicas), (window.end, least))
+        ScheduledFloor(schedule=_expression(schedule), time_zone=floor.time_zone, minimum=number)
+        for schedule, number in ((window.start, floor.replicas), (window.end, minimum))
     )
 
 
@@ -117,14 +117,14 @@ def _numbers(values: frozenset[int]) -> str:
     return ",".join(map(str, sorted(values)))
 
 
-def _of_week(windows: Sequence[_Window], time_zone: str, least: int) -> tuple[ScheduledFloor, ...]:
+def _of_week(windows: Sequence[_Window], time_zone: str, minimum: int) -> tuple[ScheduledFloor, ...]:
     """Return an action for each number and time of day at which the floor changes, with its days."""
     holds = [_holding(window) for window in windows]
     events = sorted({minute for changes in holds for minute in changes})
     in_force = {
         minute: max(
             [
-                least,
+                minimum,
                 *(each.replicas for each, open_ in zip(windows, holds, strict=True) if _at(open_, minute)),
             ]
         )
@@ -132,7 +132,7 @@ def _of_week(windows: Sequence[_Window], time_zone: str, least: int) -> tuple[Sc
     }
     days: dict[tuple[int, int], list[int]] = {}
     # A floor that always holds never changes: one action a week sets it.
-    always = set(in_force.values()) != {least} and len(set(in_force.values())) == 1
+    always = set(in_force.values()) != {minimum} and len(set(in_force.values())) == 1
     for before, minute in zip([events[-1], *events], events, strict=False):
         if in_force[before] != in_force[minute] or (always and minute == events[0]):
             days.setdefault((minute % MINUTES_PER_DAY, in_force[minute]), []).append(
@@ -142,7 +142,7 @@ def _of_week(windows: Sequence[_Window], time_zone: str, least: int) -> tuple[Sc
         ScheduledFloor(
             schedule=f"cron({time % 60} {time // 60} ? * {','.join(_WEEKDAYS[day] for day in found)} *)",
             time_zone=time_zone,
-            least=number,
+            minimum=number,
         )
         for (time, number), found in sorted(days.items())
     )

@@ -40,9 +40,9 @@ class TrackedLoad:
 class ServiceScaling:
     """The range of a service's tasks, and how their number moves within it."""
 
-    least: int
-    most: int
-    """`least`, `most`: Smallest and largest number of tasks."""
+    minimum: int
+    maximum: int
+    """`minimum`, `maximum`: Smallest and largest number of tasks."""
     loads: tuple[TrackedLoad, ...]
     """Loads that policies follow."""
     floors: tuple[ScheduledFloor, ...]
@@ -65,8 +65,8 @@ def service_scaling(platform: str, release: str, process: Process) -> ServiceSca
         return None
     published = _published(release, process, scaling)
     return ServiceScaling(
-        least=scaling.least,
-        most=scaling.most,
+        minimum=scaling.least,
+        maximum=scaling.most,
         loads=tuple(
             TrackedLoad(
                 name=trigger.name,

@@ -20,7 +20,7 @@ class ProviderShare:
     base: int
     """Tasks that it runs first."""
     weight: int
-    """Its part of all others."""
+    """Relative weight of the provider."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -38,7 +38,7 @@ class EksTarget(Target[dict[str, Any]]):
     def findings(cls, blueprint: Blueprint) -> Iterator[Finding]:
         """Yield a finding for each part of a blueprint that does not fit on EKS.
 
-        blueprint: A blueprint that may have holes.
+        blueprint: A blueprint that may have invalid values.
         """
         yield from rules_findings(blueprint)
 

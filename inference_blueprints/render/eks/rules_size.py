@@ -16,7 +16,7 @@ from inference_blueprints.spec.types import Blueprint
 from inference_contracts.errors import Finding
 
 #: Half an event, without the other values of the chart.
-MOST_BYTES: Final = 500_000
+MAX_BYTES: Final = 500_000
 # Upper bounds in bytes; `tests/unit/render/eks/test_rules_size.py` compares them with the rules.
 _ALWAYS: Final = 18_000
 _PER_ROLE: Final = 570
@@ -45,17 +45,17 @@ def rules_bytes(blueprint: Blueprint) -> int:
 def rules_findings(blueprint: Blueprint) -> Iterator[Finding]:
     """Yield a finding if the rules of an observed platform are too large.
 
-    blueprint: A blueprint that may have holes.
+    blueprint: A blueprint that may have invalid values.
     """
     if blueprint.spec.observability is None:
         return
     size = rules_bytes(blueprint)
-    if size > MOST_BYTES:
+    if size > MAX_BYTES:
         models = blueprint.spec.models
         roles = sum(len(deployment.workers) for model in models for deployment in model.deployments)
         message = (
             f"got {len(models)} models with {roles} sets of workers, whose recording rules are up to "
-            f"{size // 1000:,} kB; at most {MOST_BYTES // 1000} kB fit into an update by CloudFormation; "
+            f"{size // 1000:,} kB; at most {MAX_BYTES // 1000} kB fit into an update by CloudFormation; "
             "give models equal objectives, or divide them among several blueprints"
         )
         yield Finding(("spec", "observability"), message)

@@ -23,13 +23,13 @@ from inference_blueprints.serving.types import ServingPlan
 LATE_BUDGET: Final = 0.1
 ERROR_BUDGET: Final = 0.001
 #: A window with fewer requests says nothing.
-LEAST_REQUESTS: Final = 20
+MIN_REQUESTS: Final = 20
 #: CloudWatch lists at most 100 contributors of a PromQL alarm in its state, and evaluates at most 500 series:
 #: https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/alarm-limits.html
-MOST_CONTRIBUTORS: Final = 100
-MOST_SERIES: Final = 500
+MAX_CONTRIBUTORS: Final = 100
+MAX_SERIES: Final = 500
 #: https://docs.aws.amazon.com/AmazonCloudWatch/latest/APIReference/API_AlarmPromQLCriteria.html
-MOST_QUERY_LETTERS: Final = 10_000
+MAX_QUERY_LETTERS: Final = 10_000
 #: How often CloudWatch evaluates a query.
 EVALUATION_SECONDS: Final = 60
 #: Runbook of the alarms on the canary's own metric, which are no PromQL alarms.
@@ -95,7 +95,7 @@ class BurnedObjective:
         return (
             f"{self.recording}_{rate.long_window}{{$labels}} > {limit} "
             f"and {self.recording}_{rate.short_window}{{$labels}} > {limit} "
-            f"and serving_requests_{rate.long_window}{{$labels}} >= {LEAST_REQUESTS}"
+            f"and serving_requests_{rate.long_window}{{$labels}} >= {MIN_REQUESTS}"
         )
 
 
@@ -222,7 +222,7 @@ def _alarms(row: AlarmRow, platform: str, plan: ServingPlan) -> Iterator[Platfor
             row=row,
             name=row.name if len(groups) == 1 else f"{row.name}-{number}",
             query=Template(row.query).substitute(
-                labels=selector + only, platform=platform, most=MOST_CONTRIBUTORS
+                labels=selector + only, platform=platform, most=MAX_CONTRIBUTORS
             ),
             contributors=series,
         )
@@ -231,7 +231,7 @@ def _alarms(row: AlarmRow, platform: str, plan: ServingPlan) -> Iterator[Platfor
 def _model_groups(scope: Scope | Literal["node"], plan: ServingPlan) -> Sequence[tuple[tuple[str, ...], int]]:
     """Return the models of each alarm, and the largest number of its series."""
     if scope == "node":
-        return [((), MOST_CONTRIBUTORS)]
+        return [((), MAX_CONTRIBUTORS)]
     deployments = [deployment for model in plan.models for deployment in model.deployments]
     if scope in {"platform", "pool"}:
         processes = [process for each in deployments for process in each.processes]
@@ -245,7 +245,7 @@ def _model_groups(scope: Scope | Literal["node"], plan: ServingPlan) -> Sequence
     groups: list[tuple[tuple[str, ...], int]] = [((), 0)]
     for name, count in series.items():
         models, held = groups[-1]
-        if models and held + count > MOST_CONTRIBUTORS:
+        if models and held + count > MAX_CONTRIBUTORS:
             groups.append(((name,), count))
         else:
             groups[-1] = ((*models, name), held + count)

@@ -11,7 +11,7 @@ from typing import Final, Literal
 import yaml
 from pydantic import BaseModel, ConfigDict, model_validator
 
-from inference_blueprints.render.monitoring.alarm_table import MOST_CONTRIBUTORS
+from inference_blueprints.render.monitoring.alarm_table import MAX_CONTRIBUTORS
 from inference_blueprints.render.monitoring.recording_rules import RecordingRule
 from inference_blueprints.spec.types import Pool
 from inference_contracts.health_names import CODE_LABEL, FaultKind
@@ -65,10 +65,10 @@ class HardwareAlarm(BaseModel):
         platform: `metadata.name`.
         """
         if self.cloudwatch_query:
-            return Template(self.cloudwatch_query).substitute(platform=platform, most=MOST_CONTRIBUTORS)
+            return Template(self.cloudwatch_query).substitute(platform=platform, most=MAX_CONTRIBUTORS)
         # CloudWatch lists 100 contributors. More nodes with one fault at a time are not single broken GPUs.
         return (
-            f"topk({MOST_CONTRIBUTORS}, max by (pool, node, {CODE_LABEL}) "
+            f"topk({MAX_CONTRIBUTORS}, max by (pool, node, {CODE_LABEL}) "
             f'({HARDWARE_FAULTS}{{platform="{platform}",{_KIND_LABEL}="{self.kind}"}}))'
         )
 

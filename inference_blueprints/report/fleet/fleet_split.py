@@ -205,8 +205,8 @@ def _of_cell(limit: FleetLimit, cell: FleetUse, spec: Spec) -> float:
 
 def _cells(limit: FleetLimit, cell: FleetUse, spec: Spec) -> int:
     used = _of_cell(limit, cell, spec)
-    most = limit.value if limit.most is None else limit.most
-    return max(1, math.floor(most / used)) if used else math.floor(most * 1e6)
+    maximum = limit.value if limit.most is None else limit.most
+    return max(1, math.floor(maximum / used)) if used else math.floor(maximum * 1e6)
 
 
 def _vcpus(summary: PlanSummary, platform: FleetUse, nodes: int) -> tuple[AccountLimit, ...]:

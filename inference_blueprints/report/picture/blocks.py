@@ -15,7 +15,7 @@ from inference_blueprints.report.picture.drawing import (
     Rectangle,
     SvgShape,
     Text,
-    cut,
+    shorten,
     wrap,
 )
 
@@ -81,7 +81,7 @@ class Canvas:
         whole: str = "",
     ) -> None:
         """Draw a line from its left end, cut to a width; the pointer shows the line, or the whole of it."""
-        shown = cut(line, size, width, bold=bold)
+        shown = shorten(line, size, width, bold=bold)
         self.shapes.append(Text(x, y, shown, size, bold, colour, whole=whole or line))
 
     def remember(self, anchor: str, area: Area) -> None:

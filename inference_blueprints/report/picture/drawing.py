@@ -46,7 +46,7 @@ def text_width(text: str, size: float, *, bold: bool = False) -> float:
     return thousandths * size / 1000 * (_BOLD if bold else 1.0)
 
 
-def cut(text: str, size: float, width: float, *, bold: bool = False) -> str:
+def shorten(text: str, size: float, width: float, *, bold: bool = False) -> str:
     """Shorten a line with an ellipsis to the width that there is; parameters as in `text_width`."""
     if text_width(text, size, bold=bold) <= width:
         return text

@@ -8,7 +8,7 @@ from inference_blueprints.serving.streaming.job_size import job_size
 from inference_blueprints.spec.types import Batch, ExpressKafka, SignalStore
 
 _BATCH = Style("#c2185b", fill="#fdf6f9")
-_MOST_NAMES = 3
+_MAX_NAMES = 3
 _STREAMING = Style("#8c4fff", fill="#faf7ff")
 
 
@@ -46,7 +46,7 @@ def batch_sentence(scene: Scene, batch: Batch) -> str:
 
 def names(all_names: list[str]) -> tuple[str, ...]:
     """Return names as lines: the first ones, and how many more there are."""
-    shown = all_names if len(all_names) <= _MOST_NAMES else all_names[: _MOST_NAMES - 1]
+    shown = all_names if len(all_names) <= _MAX_NAMES else all_names[: _MAX_NAMES - 1]
     more = len(all_names) - len(shown)
     return (*shown, f"and {more} more") if more else tuple(shown)
 

@@ -265,7 +265,7 @@ def _devices(instance_type: InstanceType) -> str:
 def _worker_words(worker: Worker) -> str:
     """Return such as ``2 workers of 1 GPU``, or ``12 prefill workers of 1 GPU``."""
     role = worker.process.role
-    workers = counted(worker.process.most, "worker" if role == "worker" else f"{role} worker")
+    workers = counted(worker.process.maximum, "worker" if role == "worker" else f"{role} worker")
     if worker.process.scaling:
         workers = f"{worker.process.scaling.least} to {workers}"
     accelerators = worker.process.resources.accelerators

@@ -44,7 +44,7 @@ def _of_deployment(roles: list[ResolvedWorkers]) -> ModelCapacity:
     """Return the capacity of one deployment: requests in flight are those that are decoded."""
     decoding = roles[-1]
     at_once = concurrent_requests(decoding.model.workload, worker_sizing(decoding))
-    ranks = decoding.workers.most * decoding.data_parallel_size
+    ranks = decoding.workers.maximum * decoding.data_parallel_size
     known = [role_capacity(each) for each in roles]
     speeds = [each.full_requests_per_second for each in known if each]
     return ModelCapacity(ranks * at_once, min(speeds) if len(speeds) == len(roles) else None)

@@ -43,7 +43,7 @@ def print_table(content: TextTable, console: Console) -> None:
 
 def print_rows(content: TextTable, console: Console) -> None:
     """Print only the rows: as columns, or as one block per row if the columns do not fit."""
-    if sum(_least_widths(content)) + _gaps(content) <= console.width:
+    if sum(_min_widths(content)) + _gaps(content) <= console.width:
         console.print(terminal_table(content, console.width))
     else:
         for row in content.rows:
@@ -89,29 +89,29 @@ def _gaps(content: TextTable) -> int:
 
 def _widths(content: TextTable, available: int) -> list[int]:
     """Return the column widths. If they are too wide, shrink the columns with the most spare width."""
-    least = _least_widths(content)
+    minimum = _min_widths(content)
     widths = [
         max(map(len, (heading, *(row[index] for row in content.rows))))
         for index, heading in enumerate((*content.names, *content.figures))
     ]
-    for _ in range(sum(widths) - max(available, sum(least))):
-        spare = [width - needed for width, needed in zip(widths, least, strict=True)]
+    for _ in range(sum(widths) - max(available, sum(minimum))):
+        spare = [width - needed for width, needed in zip(widths, minimum, strict=True)]
         widths[spare.index(max(spare))] -= 1
     return widths
 
 
-def _least_widths(content: TextTable) -> list[int]:
+def _min_widths(content: TextTable) -> list[int]:
     """Return the minimum widths: headings wrap at words, long names fold, and values are not split."""
-    least = []
+    minimum = []
     for index, heading in enumerate((*content.names, *content.figures)):
         cells = [len(row[index]) for row in content.rows]
         if index < len(content.names):
-            cells = [_least_name_width(row[index]) for row in content.rows]
-        least.append(max([*cells, *(len(word) for word in heading.split())], default=0))
-    return least
+            cells = [_min_name_width(row[index]) for row in content.rows]
+        minimum.append(max([*cells, *(len(word) for word in heading.split())], default=0))
+    return minimum
 
 
-def _least_name_width(name: str) -> int:
+def _min_name_width(name: str) -> int:
     """Return the width at which a name is easy to read: an identifier in one line, words in some lines."""
     if " " not in name:
         return len(name)

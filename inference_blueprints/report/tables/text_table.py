@@ -7,20 +7,13 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class TextTable:
-    """A table of text.
-
-    Parameters
-    ----------
-    title
-        Title of the table.
-    names, figures
-        Headings of the columns with names, and of the columns with values. A heading includes its unit.
-    notes
-        Sentences that explain columns, shown below the table.
-    """
+    """A table of text."""
 
     title: str
     names: tuple[str, ...]
     figures: tuple[str, ...]
+    """`names`, `figures`: Headings of the columns with names, and of the columns with values. A heading
+    includes its unit."""
     rows: tuple[tuple[str, ...], ...]
     notes: tuple[str, ...] = ()
+    """Sentences that explain columns, shown below the table."""

@@ -170,11 +170,11 @@ class Autoscaler:
         self._behaviour.begin(now_seconds, current_replicas)
         polls = self._metrics.poll(now_seconds)
         # `reconcileAutoscaler`: outside of the range, no metric is asked.
-        if not self._object.least <= current_replicas <= self._object.most:
-            desired = max(self._object.least, min(self._object.most, current_replicas))
+        if not self._object.minimum <= current_replicas <= self._object.maximum:
+            desired = max(self._object.minimum, min(self._object.maximum, current_replicas))
             self._behaviour.changed(now_seconds, current_replicas, desired)
             return Decision(
-                desired=desired, reason=f"back in the range {self._object.least} to {self._object.most}"
+                desired=desired, reason=f"back in the range {self._object.minimum} to {self._object.maximum}"
             )
         readings: dict[str, TriggerReading] = {}
         for trigger in self._object.triggers:
@@ -189,7 +189,7 @@ class Autoscaler:
                 is_fallback=metric.is_fallback,
                 proposed=self._proposed(trigger, metric.value, current_replicas, ready_replicas),
             )
-        proposed, reason = _most_wanted(readings, current_replicas)
+        proposed, reason = _max_wanted(readings, current_replicas)
         if proposed is None:
             return Decision(desired=current_replicas, reason=reason, per_trigger=readings)
         desired, limit = self._behaviour.limited(now_seconds, current_replicas, proposed)
@@ -220,7 +220,7 @@ class Autoscaler:
         return 1 - self._object.down.tolerance <= ratio <= 1 + self._object.up.tolerance
 
 
-def _most_wanted(readings: Mapping[str, TriggerReading], current: int) -> tuple[int | None, str]:
+def _max_wanted(readings: Mapping[str, TriggerReading], current: int) -> tuple[int | None, str]:
     """Return the largest number that a trigger wants, and why; None if nothing may change.
 
     With a trigger that cannot be read, workers may come but not go (``computeReplicasForMetrics``).

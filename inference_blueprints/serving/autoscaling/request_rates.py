@@ -125,7 +125,7 @@ class RequestRates:
         share = (seconds - half - before.start_seconds) / self.window_seconds
         return before.rate + (after.rate - before.rate) * min(1.0, max(0.0, share))
 
-    def most_between(self, start_seconds: float, end_seconds: float) -> float:
+    def max_between(self, start_seconds: float, end_seconds: float) -> float:
         """Return the highest rate within a time."""
         half = self.window_seconds / 2.0
         first, last = (

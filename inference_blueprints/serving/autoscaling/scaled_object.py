@@ -19,7 +19,7 @@ PolicyChoice = Literal["Max", "Min", "Disabled"]
 FallbackBehaviour = Literal["static", "currentReplicas", "currentReplicasIfHigher", "currentReplicasIfLower"]
 
 #: Unless the object says otherwise (``defaultPollingInterval``, ``defaultHPAMaxReplicas``).
-_POLLING_SECONDS, _MOST = 30, 100
+_POLLING_SECONDS, _MAXIMUM = 30, 100
 #: Of kube-controller-manager, ``--horizontal-pod-autoscaler-tolerance`` and ``-downscale-stabilization``.
 _TOLERANCE, _DOWN_STABILISATION_SECONDS = 0.1, 300
 
@@ -84,9 +84,9 @@ class ScaledObject:
     """What KEDA and the HorizontalPodAutoscaler know of an elastic role."""
 
     name: str
-    least: int
-    most: int
-    """`least`, `most`: Smallest and largest number of workers."""
+    minimum: int
+    maximum: int
+    """`minimum`, `maximum`: Smallest and largest number of workers."""
     polling_seconds: int
     """Time between two readings by KEDA itself. The HorizontalPodAutoscaler reads besides."""
     triggers: tuple[MetricTrigger | CronTrigger, ...]
@@ -120,15 +120,15 @@ class ScaledObject:
         ]
         if "scalingModifiers" in advanced:
             problems.append("spec.advanced.scalingModifiers is not evaluated; leave it out")
-        least, most = spec.get("minReplicaCount", 0), spec.get("maxReplicaCount", _MOST)
-        if not 1 <= least <= most:
-            problems.append(f"spec.minReplicaCount is {least}; allowed is 1 to maxReplicaCount ({most})")
+        minimum, maximum = spec.get("minReplicaCount", 0), spec.get("maxReplicaCount", _MAXIMUM)
+        if not 1 <= minimum <= maximum:
+            problems.append(f"spec.minReplicaCount is {minimum}; allowed is 1 to maxReplicaCount ({maximum})")
         if problems:
             raise UserError("\n".join(f"ScaledObject {name}: {problem}" for problem in problems))
         return cls(
             name=name,
-            least=least,
-            most=most,
+            minimum=minimum,
+            maximum=maximum,
             polling_seconds=spec.get("pollingInterval", _POLLING_SECONDS),
             triggers=triggers,
             up=_rules((behaviour or {}).get("scaleUp"), _UP),
@@ -136,7 +136,7 @@ class ScaledObject:
             fallback=_fallback(spec.get("fallback")),
         )
 
-    def with_limits(self, most: int, targets: Mapping[str, float]) -> ScaledObject:
+    def with_limits(self, maximum: int, targets: Mapping[str, float]) -> ScaledObject:
         """Return it with at most so many workers, and with other targets of some triggers.
 
         targets: By name of the trigger.
@@ -147,7 +147,7 @@ class ScaledObject:
             else each
             for each in self.triggers
         )
-        return replace(self, most=min(self.most, most), triggers=triggers)
+        return replace(self, maximum=min(self.maximum, maximum), triggers=triggers)
 
 
 #: Of ``defaults.go``.

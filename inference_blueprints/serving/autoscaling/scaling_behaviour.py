@@ -33,7 +33,7 @@ class ScalingBehaviour:
         stable = self._stabilised(now, current, proposed)
         desired = self._within_policies(now, current, stable)
         if desired != stable:
-            limit = "range" if desired in (self._object.least, self._object.most) else "policy"
+            limit = "range" if desired in (self._object.minimum, self._object.maximum) else "policy"
             return desired, f"{stable} wanted, limited by the {limit}"
         if stable != proposed:
             return desired, f"{proposed} wanted, held at {stable} by the stabilisation window"
@@ -53,22 +53,22 @@ class ScalingBehaviour:
     def _stabilised(self, now: float, current: int, proposed: int) -> int:
         """Keep to the limits of recent recommendations (``stabilizeRecommendationWithBehaviors``)."""
         up, down = (rules.stabilisation_seconds for rules in (self._object.up, self._object.down))
-        least = min([proposed, *(number for time, number in self._recommendations if time > now - up)])
-        most = max([proposed, *(number for time, number in self._recommendations if time > now - down)])
+        minimum = min([proposed, *(number for time, number in self._recommendations if time > now - up)])
+        maximum = max([proposed, *(number for time, number in self._recommendations if time > now - down)])
         self._recommendations = [
             *(each for each in self._recommendations if each[0] > now - max(up, down)),
             (now, proposed),
         ]
-        return min(max(current, least), most)
+        return min(max(current, minimum), maximum)
 
     def _within_policies(self, now: float, current: int, wanted: int) -> int:
         """Return the number that range and policies allow (``convertDesiredReplicasWithBehaviorRate``)."""
         if wanted > current:
             limit = max(current, self._limit(now, current, self._object.up, 1))
-            return min(wanted, self._object.most, limit)
+            return min(wanted, self._object.maximum, limit)
         if wanted < current:
             limit = min(current, self._limit(now, current, self._object.down, -1))
-            return max(wanted, self._object.least, limit)
+            return max(wanted, self._object.minimum, limit)
         return wanted
 
     def _limit(self, now: float, current: int, rules: ScalingRules, direction: int) -> int:

@@ -74,13 +74,13 @@ def _remedy(resolved: ResolvedWorkers, pipeline: Pipeline) -> str:
     if size:
         return f"set tensorParallelSize: {size}"
     fitting = [
-        f"{kind.name} with {least}"
+        f"{kind.name} with {minimum}"
         for kind in sorted(
             catalog.instance_types().values(), key=lambda each: each.usd_per_hour or float("inf")
         )
         if kind.accelerator
         and kind.accelerator.resource_name == resolved.accelerator.resource_name
-        and (least := _smallest_size(resolved, pipeline, kind.accelerator, kind.accelerator_count))
+        and (minimum := _smallest_size(resolved, pipeline, kind.accelerator, kind.accelerator_count))
     ]
     if not fitting:
         return "it fits no instance type in the catalogue; make images smaller, or fewer per request"
@@ -119,10 +119,10 @@ def _too_slow(resolved: ResolvedWorkers) -> str | None:
         return None
     peak = images_per_second(resolved)
     enough = -(-peak // speed.images_per_second)
-    if resolved.workers.most >= enough:
+    if resolved.workers.maximum >= enough:
         return None
     return (
-        f"got {resolved.workers.most}, but the peak is {peak:.3g} images per second, and one worker makes "
+        f"got {resolved.workers.maximum}, but the peak is {peak:.3g} images per second, and one worker makes "
         f"{speed.images_per_second:g} (published for vllmOmni {speed.engine_version}, {speed.source}); set "
         f"replicas: {enough:.0f}, or requests wait longer and longer"
     )

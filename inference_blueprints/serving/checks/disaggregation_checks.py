@@ -78,7 +78,7 @@ def _balance_findings(prefill: ResolvedWorkers, decode: ResolvedWorkers) -> Iter
     peak = deployment_requests_per_second(prefill.model, prefill.deployment)
     if rates[slower.role] >= peak:
         return
-    needed = math.ceil(slower.workers.most * peak / rates[slower.role])
+    needed = math.ceil(slower.workers.maximum * peak / rates[slower.role])
     message = (
         f"{slower.role} is the bottleneck (simulated): at the peak of {peak:.3g} requests per second, its "
         f"workers serve {rates[slower.role]:.3g} and those of {faster} {rates[faster]:.3g}; set "

@@ -11,7 +11,7 @@ from inference_blueprints.serving.estimates.draft_memory import layers_kv_bytes_
 from inference_blueprints.serving.estimates.worker_figures import Sizing
 from inference_blueprints.serving.resolved import ResolvedWorkers
 from inference_blueprints.spec import types as spec
-from inference_blueprints.spec.holes import usable
+from inference_blueprints.spec.invalid_values import usable
 from inference_blueprints.spec.wording import quote, suggestion
 from inference_contracts.errors import Finding
 

@@ -11,7 +11,7 @@ from inference_blueprints.serving.engines import ENGINES
 from inference_blueprints.serving.estimates.frontend_size import busy_cpu, frontend_size
 from inference_blueprints.serving.weights_loading import STREAMING_ENGINES, can_stream
 from inference_blueprints.spec import types as spec
-from inference_blueprints.spec.holes import usable
+from inference_blueprints.spec.invalid_values import usable
 from inference_blueprints.spec.wording import listing, quote, suggestion
 from inference_catalog.catalogue import shipped
 from inference_contracts.errors import Finding

@@ -10,8 +10,8 @@ from inference_blueprints.serving.engines.kv_transfer import kv_transfer
 from inference_blueprints.serving.engines.lmcache import uses_lmcache
 from inference_blueprints.serving.engines.worker_sizing import (
     engine_of,
-    insisted_length,
-    insisted_utilization,
+    user_set_length,
+    user_set_utilization,
     worker_memory,
     worker_sizing,
 )
@@ -55,7 +55,7 @@ def memory_findings(resolved: ResolvedWorkers) -> list[Finding]:
     if resolved.accelerator.manufacturer != engine_of(resolved).manufacturer:
         return []  # other rules report this too: the engine does not run there
     memory = worker_memory(resolved)
-    if (insisted_utilization(resolved) or 0) > 1:
+    if (user_set_utilization(resolved) or 0) > 1:
         return [_overfull(memory, resolved)]
     if not _fits(memory, resolved):
         path = (*resolved.path, "tensorParallelSize")
@@ -85,8 +85,8 @@ def _sequence_findings(memory: MemoryEstimate, resolved: ResolvedWorkers) -> Ite
 def _tail_findings(memory: MemoryEstimate, resolved: ResolvedWorkers) -> list[Finding]:
     """Warn if the KV cache truncates the longest requests of the workload."""
     longest = min(longest_request_tokens(resolved.model.workload), resolved.shape.context_length)
-    insisted = insisted_length(resolved)
-    if insisted or memory.kv_tokens >= longest:
+    user_set = user_set_length(resolved)
+    if user_set or memory.kv_tokens >= longest:
         return []
     message = (
         f"the KV cache of a worker holds {memory.kv_tokens} tokens, so longer requests are refused, but "
@@ -101,12 +101,12 @@ def _overfull(memory: MemoryEstimate, resolved: ResolvedWorkers) -> Finding:
     name = engine_of(resolved).argument_names.memory_share
     path = (*resolved.model_path, "engine", resolved.model.engine.chosen, "args", name)
     share = resolved.model.engine.arguments[name]
-    most = engine_of(resolved).memory_share(memory, resolved.accelerator.core.memory_bytes)
+    maximum = engine_of(resolved).memory_share(memory, resolved.accelerator.core.memory_bytes)
     needed = memory.activation_bytes + memory.reserved_bytes
     message = (
         f"got {share}, which leaves less of each {resolved.accelerator.core.name} than the {_gib(needed)} "
         f"that activations, graphs and libraries need in addition to weights and KV cache; set at "
-        f"most {most:.2f}"
+        f"most {maximum:.2f}"
     )
     return Finding(path, message)
 
@@ -118,8 +118,8 @@ def _fits(memory: MemoryEstimate, resolved: ResolvedWorkers) -> bool:
 
 def _request_tokens(resolved: ResolvedWorkers) -> int:
     """Return the length of a request that a worker must be able to hold."""
-    insisted = insisted_length(resolved)
-    return insisted or resolved.model.workload.input_tokens + resolved.model.workload.output_tokens
+    user_set = user_set_length(resolved)
+    return user_set or resolved.model.workload.input_tokens + resolved.model.workload.output_tokens
 
 
 def _does_not_fit(memory: MemoryEstimate, resolved: ResolvedWorkers) -> str:
@@ -189,7 +189,7 @@ def _with_size(resolved: ResolvedWorkers, size: int) -> ResolvedWorkers:
 def _workload_findings(memory: MemoryEstimate, resolved: ResolvedWorkers) -> list[Finding]:
     """Check that the KV cache of all workers holds the concurrent requests at the peak."""
     model = resolved.model
-    workers = resolved.workers.most
+    workers = resolved.workers.maximum
     needed = {replicas: _kv_tokens(resolved, replicas) for replicas in (workers, *_more(workers))}
     if memory.kv_tokens >= needed[workers]:
         return []
@@ -291,8 +291,8 @@ def _does_not_fit_host(resolved: ResolvedWorkers, memory: MemoryEstimate) -> str
     engine = _engine_mib(resolved, memory)
     if host_cache_mib(resolved) + engine <= share:
         return None
-    most = (share - engine) // MIB_PER_GIB
-    remedy = f"set at most {most}" if most > 0 else "leave kvCache out, or take a type with more memory"
+    maximum = (share - engine) // MIB_PER_GIB
+    remedy = f"set at most {maximum}" if maximum > 0 else "leave kvCache out, or take a type with more memory"
     return (
         f"got {host_cache_mib(resolved) // MIB_PER_GIB}, but a worker of '{resolved.label}' gets "
         f"{share // MIB_PER_GIB} GiB of a node's memory in pool '{resolved.pool.name}', of which the engine "

@@ -68,12 +68,12 @@ def cache_findings(resolved: ResolvedWorkers) -> Iterator[Finding]:
 def _place_findings(resolved: ResolvedWorkers) -> Iterator[Finding]:
     """Check that each request at the peak has a place in the cache, which holds a longest request."""
     model, sizing = resolved.model, worker_sizing(resolved)
-    rate = worker_requests_per_second(resolved, resolved.workers.most)
+    rate = worker_requests_per_second(resolved, resolved.workers.maximum)
     needed = max(1, math.ceil(rate * request_seconds(model.workload, model.objectives)))
     if sizing.max_num_seqs < needed:
         yield Finding(
             (*resolved.path, "replicas"),
-            f"got {resolved.workers.most}, but at the peak each worker has {needed} requests at once and "
+            f"got {resolved.workers.maximum}, but at the peak each worker has {needed} requests at once and "
             f"places for {sizing.max_num_seqs}: on {resolved.accelerator.name} the KV cache of each sequence "
             f"is allocated for {sizing.max_model_len} tokens when the model is compiled; raise replicas or "
             "tensorParallelSize, or set the argument max-model-len to what the requests need",

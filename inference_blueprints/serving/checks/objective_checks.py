@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from inference_blueprints.serving.engines.llama_cpp import bound_tokens_per_second
 from inference_blueprints.serving.performance.least_latency import (
-    least_time_per_output_token_ms,
+    min_time_per_output_token_ms,
     time_to_first_token_ms,
 )
 from inference_blueprints.serving.resolved import ResolvedWorkers
@@ -32,16 +32,16 @@ def objective_findings(roles: Sequence[ResolvedWorkers]) -> Iterator[Finding]:
         (
             "timePerOutputTokenP90Ms",
             model.objectives.time_per_output_token_p90_ms,
-            least_time_per_output_token_ms,
+            min_time_per_output_token_ms,
             "a token",
         ),
     )
     for key, wanted, least_of, what in limits:
-        least = least_of(workers) if wanted is not None else None
-        if wanted is not None and least is not None and least > wanted:
+        minimum = least_of(workers) if wanted is not None else None
+        if wanted is not None and minimum is not None and minimum > wanted:
             message = (
                 f"got {wanted:g}, but {what} of deployment '{roles[0].deployment.name}' takes "
-                f"{least:.1f} ms even "
+                f"{minimum:.1f} ms even "
                 "with no other request, according to the model's latency profile; raise it, or use more or "
                 "faster accelerators per worker"
             )

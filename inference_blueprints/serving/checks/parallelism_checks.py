@@ -135,11 +135,11 @@ def _group_has_a_short_name(resolved: ResolvedWorkers) -> str | None:
     """
     if resolved.nodes == 1 or resolved.model.stack.dynamo is None:
         return None
-    most = _GROVE_NAME - len(f"{ROLES[resolved.role]}{ROLES[resolved.role]}-ldr")
-    if len(resolved.release) <= most:
+    maximum = _GROVE_NAME - len(f"{ROLES[resolved.role]}{ROLES[resolved.role]}-ldr")
+    if len(resolved.release) <= maximum:
         return None
     return (
-        f"the release name '{resolved.release}' is too long: at most {most} characters are allowed if "
+        f"the release name '{resolved.release}' is too long: at most {maximum} characters are allowed if "
         "workers span nodes; shorten the name of the deployment or of the model"
     )
 

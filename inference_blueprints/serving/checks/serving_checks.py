@@ -32,7 +32,7 @@ from inference_blueprints.serving.estimates.host_cache import whole_kv_bytes_per
 from inference_blueprints.serving.estimates.shared_cache import shared_cache_findings
 from inference_blueprints.serving.resolved import ResolvedWorkers, UnresolvedError, engine_release, resolve
 from inference_blueprints.spec import types as spec
-from inference_blueprints.spec.holes import decidable, usable
+from inference_blueprints.spec.invalid_values import decidable, usable
 from inference_blueprints.spec.rule_table import findings_of
 from inference_contracts.errors import Finding
 

@@ -22,8 +22,8 @@ def shape_findings(resolved: ResolvedWorkers) -> Iterator[Finding]:
     if _splits(resolved, size):
         return
     cores, devices = resolved.accelerator.cores, resolved.workers.tensor_parallel_size
-    most = shape.attention_heads // cores
-    sizes = [str(each) for each in range(1, most + 1) if _splits(resolved, each * cores)]
+    maximum = shape.attention_heads // cores
+    sizes = [str(each) for each in range(1, maximum + 1) if _splits(resolved, each * cores)]
     allowed = f"allowed are {', '.join(sizes)}" if sizes else "lower dataParallelSize"
     whole = "with expertParallel each device has whole experts; " if shape.experts else ""
     hint = whole if _heads_divide(shape, size) else ""

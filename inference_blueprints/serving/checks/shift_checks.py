@@ -21,7 +21,7 @@ def longest_start(roles: Iterable[ResolvedWorkers]) -> WorkerStart:
     starts = (
         worker_start(role, engine_image(role), kind, together=1) for role in roles for kind in role.types
     )
-    return max(starts, key=lambda start: start.least.seconds)
+    return max(starts, key=lambda start: start.minimum.seconds)
 
 
 def shift_findings(roles: Sequence[ResolvedWorkers]) -> Iterator[Finding]:
@@ -33,11 +33,12 @@ def shift_findings(roles: Sequence[ResolvedWorkers]) -> Iterator[Finding]:
     elastic = [role for role in roles if role.workers.scaled_by is not None]
     if shift is None or not elastic:
         return
-    least = longest_start(elastic).least
-    if shift.reclaim_seconds < least.seconds:
+    minimum = longest_start(elastic).minimum
+    if shift.reclaim_seconds < minimum.seconds:
         message = (
             f"got {shift.reclaim_seconds}, but a worker of {roles[0].release} on a new node needs at least "
-            f"{math.ceil(least.seconds)} s ({least.clause}); raise it to {math.ceil(least.seconds)} or more, "
+            f"{math.ceil(minimum.seconds)} s ({minimum.clause}); raise it to "
+            f"{math.ceil(minimum.seconds)} or more, "
             "so that the forecast looks as far ahead"
         )
         yield Finding(("spec", "capacityShift", "reclaimSeconds"), message)

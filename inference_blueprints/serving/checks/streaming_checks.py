@@ -10,7 +10,7 @@ from inference_blueprints.serving.streaming import job_size as sizes
 from inference_blueprints.serving.streaming.broker_load import broker_load, fitting_brokers
 from inference_blueprints.serving.streaming.job_size import job_size
 from inference_blueprints.serving.streaming.stream_load import stream_load
-from inference_blueprints.spec.holes import usable
+from inference_blueprints.spec.invalid_values import usable
 from inference_blueprints.spec.rule import Rule
 from inference_blueprints.spec.types import Spec
 from inference_contracts.errors import Finding
@@ -47,15 +47,15 @@ def jobs_have_enough_subtasks(spec: Spec) -> Iterator[Finding]:
                 f"raise it to {needed}, or leave it out"
             )
             yield Finding((*path, "parallelism"), message)
-        elif needed > sizes.MOST_PARALLELISM:
+        elif needed > sizes.MAX_PARALLELISM:
             message = (
-                f"the load needs {needed} KPUs, an application has at most {sizes.MOST_PARALLELISM} parallel "
+                f"the load needs {needed} KPUs, an application has at most {sizes.MAX_PARALLELISM} parallel "
                 "subtasks; divide the events among several topics and jobs"
             )
             yield Finding((*path, "load"), message)
-        elif size.kpus > sizes.MOST_KPUS:
+        elif size.kpus > sizes.MAX_KPUS:
             message = (
-                f"the job needs {size.kpus} KPUs, the default quota of an application is {sizes.MOST_KPUS}; "
+                f"the job needs {size.kpus} KPUs, the default quota of an application is {sizes.MAX_KPUS}; "
                 "request an increase before you deploy it (Service Quotas, Managed Service for Apache Flink)"
             )
             yield Finding((*path, "load"), message, "warning")
@@ -99,11 +99,11 @@ def signals_fit_the_store(spec: Spec) -> Iterator[Finding]:
     """Check that the signals of streaming jobs fit into the signal store before they expire."""
     if spec.signal_store is None:
         return
-    most = spec.signal_store.valkey.max_gb
+    maximum = spec.signal_store.valkey.max_gb
     total = sum(stream_load(job).signal_bytes for _, job in usable(spec.streaming)) / GB
-    if total > most:
+    if total > maximum:
         message = (
-            f"got {most}, but the signals of the streaming jobs take up to {total:,.1f} GB before they "
+            f"got {maximum}, but the signals of the streaming jobs take up to {total:,.1f} GB before they "
             f"expire, and a full store loses signals; raise it to {int(total) + 1} or more, or lower "
             "signal.ttlSeconds"
         )

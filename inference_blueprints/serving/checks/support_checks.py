@@ -9,7 +9,7 @@ from inference_blueprints.serving.node_systems import paired_workers, pool_syste
 from inference_blueprints.serving.stacks import STACKS
 from inference_blueprints.spec import types as spec
 from inference_blueprints.spec.deployments import each_placement, each_workers
-from inference_blueprints.spec.holes import usable
+from inference_blueprints.spec.invalid_values import usable
 from inference_blueprints.spec.rule import Rule
 from inference_blueprints.spec.sections.pools.rules import accelerator_name
 from inference_blueprints.spec.types import Spec

@@ -7,7 +7,7 @@ from types import MappingProxyType
 
 from inference_blueprints.serving.resolved import ResolvedWorkers
 from inference_blueprints.serving.types import EnvironmentValue, KvTransfer, Port
-from inference_blueprints.spec.holes import usable
+from inference_blueprints.spec.invalid_values import usable
 
 #: Port of NIXL's own telemetry. NIXL's default of 9090 is the port of Dynamo's worker.
 NIXL_METRICS = Port("nixl-metrics", 19090)

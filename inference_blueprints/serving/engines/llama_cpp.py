@@ -33,7 +33,7 @@ _UBATCH_TOKENS = 512
 # ``llama_context`` rounds the tokens of a sequence up to this (``GGML_PAD(cparams.n_ctx_seq, 256)``).
 _CONTEXT_STEP = 256
 # More sequences make each step slower for all of them; further requests wait in the server.
-_MOST_SEQUENCES = 32
+_MAX_SEQUENCES = 32
 # The program, its HTTP threads and allocator: not measured on Graviton, so a round allowance.
 _RESERVED_BYTES = 1024**3
 _BYTES_PER_NUMBER = 4
@@ -109,7 +109,7 @@ class LlamaCpp(ServingEngine):
 
     def places(self, resolved: ResolvedWorkers, kv_tokens: int, length: int) -> int | None:  # noqa: ARG002
         """Return the sequences that fit, each with the longest request: none can take another's memory."""
-        return max(1, min(_MOST_SEQUENCES, kv_tokens // max(1, _context(length))))
+        return max(1, min(_MAX_SEQUENCES, kv_tokens // max(1, _context(length))))
 
     def planned_arguments(self, resolved: ResolvedWorkers, sizing: Sizing) -> Mapping[str, Argument]:
         weights, cache_type = resolved.model.weights, self.kv_cache_type(resolved)

@@ -86,7 +86,7 @@ class ChosenDraft:
     revision: str | None
 
 
-def drafted(model: Model) -> ChosenDraft | None:
+def find_draft(model: Model) -> ChosenDraft | None:
     """Return the draft of a model; None without one, or if it is not known."""
     eagle = model.speculation.eagle if model.speculation else None
     if eagle is None or model.draft is None or model.draft.draft is None:

@@ -18,7 +18,7 @@ from inference_blueprints.serving.engines.serving_engine import (
     ArgumentNames,
     ServingEngine,
     TransferCounters,
-    drafted,
+    find_draft,
 )
 from inference_blueprints.serving.estimates.host_cache import host_cache_mib
 from inference_blueprints.serving.estimates.image_inputs import allowed_domains, image_pixels, splits_by_image
@@ -92,7 +92,7 @@ class Sglang(ServingEngine):
         (``arg_groups/speculative_hook.py`` of SGLang 0.5.21). Without a draft, the model's own layers guess
         (SGLang documentation, "DeepSeek V3/V3.1/R1 Model Usage", Multi-token Prediction).
         """
-        speculation, draft = model.speculation, drafted(model)
+        speculation, draft = model.speculation, find_draft(model)
         if speculation is None:
             return {}
         planned: dict[str, Argument] = {
@@ -108,7 +108,7 @@ class Sglang(ServingEngine):
 
     def step_tokens(self, accelerator: Accelerator) -> int:
         gib = accelerator.memory_bytes / GIB
-        return next(tokens for least, tokens in _STEP_TOKENS if gib >= least)
+        return next(tokens for minimum, tokens in _STEP_TOKENS if gib >= minimum)
 
     def memory_share(self, memory: MemoryEstimate, device_bytes: int) -> float:
         """Return ``--mem-fraction-static``: weights and KV cache, without activations and graphs."""
@@ -200,9 +200,9 @@ def _image_arguments(resolved: ResolvedWorkers) -> dict[str, Argument]:
     media, pixels = resolved.model.media, image_pixels(resolved)
     if resolved.shape.vision is None:
         return {}
-    most = {"image": media.images_per_request if media else 0, "video": 0, "audio": 0}
+    maximum = {"image": media.images_per_request if media else 0, "video": 0, "audio": 0}
     return {
-        "limit-mm-data-per-request": _json(most),
+        "limit-mm-data-per-request": _json(maximum),
         "allowed-media-domains": allowed_domains(resolved),
         **({"enable-multimodal": True} if media else {}),
         **({"mm-process-config": _json({"image": pixels})} if pixels else {}),

@@ -19,7 +19,7 @@ from inference_blueprints.serving.engines.serving_engine import (
     ArgumentNames,
     ServingEngine,
     TransferCounters,
-    drafted,
+    find_draft,
 )
 from inference_blueprints.serving.engines.vllm_connectors import connectors
 from inference_blueprints.serving.engines.vllm_serve import VLLM_SERVER, serve_arguments
@@ -100,7 +100,7 @@ class Vllm(ServingEngine):
 
     def speculation_arguments(self, model: Model) -> Mapping[str, Argument]:
         """Return the method, and the draft. It is split like the model (``config/speculative.py``)."""
-        speculation, draft = model.speculation, drafted(model)
+        speculation, draft = model.speculation, find_draft(model)
         if speculation is None:
             return {}
         chosen: dict[str, object] = {"method": "mtp" if speculation.mtp else "ngram"}
@@ -117,7 +117,7 @@ class Vllm(ServingEngine):
 
     def step_tokens(self, accelerator: Accelerator) -> int:
         gib = 0 if accelerator.name.startswith("a100") else accelerator.memory_bytes / GIB
-        return next(tokens for least, tokens in _STEP_TOKENS if gib >= least)
+        return next(tokens for minimum, tokens in _STEP_TOKENS if gib >= minimum)
 
     def frees_windows(self, resolved: ResolvedWorkers) -> bool:
         """Return whether vLLM's hybrid manager of the KV cache is on.

@@ -165,9 +165,9 @@ def _nxd_arguments(sizing: Sizing) -> dict[str, Argument]:
     }
 
 
-def _doubled_up_to(most: int) -> list[int]:
+def _doubled_up_to(maximum: int) -> list[int]:
     """Return the powers of two below a number, and the number itself."""
-    return [*(2**power for power in range(math.ceil(math.log2(most)))), most]
+    return [*(2**power for power in range(math.ceil(math.log2(maximum)))), maximum]
 
 
 def _json(value: Mapping[str, object]) -> str:

@@ -20,7 +20,7 @@ from inference_blueprints.serving.resolved import ResolvedWorkers
 # Slightly below vLLM's 0.92, because the reserve in the memory estimate is an allowance and not a
 # measurement.
 _UTILIZATION = 0.9
-_FEWEST_SEQUENCES, _MOST_SEQUENCES = 8, 256
+_FEWEST_SEQUENCES, _MAX_SEQUENCES = 8, 256
 # The engine gets its memory share in thousandths, rounded down. This must not reduce an exact share.
 _SHARE_STEPS, _DIGITS = 1000, 3
 
@@ -32,13 +32,13 @@ def engine_of(resolved: ResolvedWorkers) -> ServingEngine:
     return ENGINES[resolved.model.engine.chosen]
 
 
-def insisted_length(resolved: ResolvedWorkers) -> int | None:
+def user_set_length(resolved: ResolvedWorkers) -> int | None:
     """Return the longest request that the user sets by argument; None if not set."""
     value = resolved.model.engine.arguments.get(engine_of(resolved).argument_names.length)
     return None if value is None else int(value)
 
 
-def insisted_utilization(resolved: ResolvedWorkers) -> float | None:
+def user_set_utilization(resolved: ResolvedWorkers) -> float | None:
     """Return the filled part of each device for the memory share that the user sets; None if not set.
 
     Above 1, the engine would leave less memory than its activations need.
@@ -52,8 +52,8 @@ def worker_memory(resolved: ResolvedWorkers) -> MemoryEstimate:
     """Return the memory estimate of a worker's accelerator."""
     if resolved.shape.pipeline:
         return image_memory(resolved, resolved.shape.pipeline)
-    insisted = insisted_utilization(resolved)
-    return _estimate(resolved, _UTILIZATION if insisted is None else min(1.0, insisted))
+    user_set = user_set_utilization(resolved)
+    return _estimate(resolved, _UTILIZATION if user_set is None else min(1.0, user_set))
 
 
 def worker_sizing(resolved: ResolvedWorkers) -> Sizing:
@@ -73,7 +73,7 @@ def worker_sizing(resolved: ResolvedWorkers) -> Sizing:
     step_tokens = _step_tokens(resolved)
     sequences = min(kv_tokens / unique_tokens(resolved.model.workload), step_tokens)
     kept = engine.usable_cache_share(resolved)
-    length = insisted_length(resolved) or min(_wanted_length(resolved), kv_tokens)
+    length = user_set_length(resolved) or min(_wanted_length(resolved), kv_tokens)
     places = engine.places(resolved, kv_tokens, length)
     share = round(engine.memory_share(memory, resolved.accelerator.core.memory_bytes) * _SHARE_STEPS, _DIGITS)
     return Sizing(
@@ -108,7 +108,7 @@ def _estimate(resolved: ResolvedWorkers, utilization: float) -> MemoryEstimate:
         resolved.device_shape,
         resolved.accelerator.core,
         resolved.tensor_parallel_size,
-        insisted_length(resolved) or _wanted_length(resolved),
+        user_set_length(resolved) or _wanted_length(resolved),
         step_tokens,
         pipeline_parallel_size=resolved.pipeline_parallel_size,
         data_parallel_size=resolved.data_parallel_size,
@@ -145,6 +145,6 @@ def _given(resolved: ResolvedWorkers, name: str, default: _Number) -> _Number:
 
 def _power_of_two(sequences: float, places: int | None) -> int:
     """Round down to a power of two within limits. With places, it is the number that they allow."""
-    least, wanted = (_FEWEST_SEQUENCES, sequences) if places is None else (1, places)
-    bounded = min(float(_MOST_SEQUENCES), max(float(least), wanted))
+    minimum, wanted = (_FEWEST_SEQUENCES, sequences) if places is None else (1, places)
+    bounded = min(float(_MAX_SEQUENCES), max(float(minimum), wanted))
     return 1 << int(math.log2(bounded))

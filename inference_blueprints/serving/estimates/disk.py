@@ -41,7 +41,7 @@ def nvme_cache_mib(resolved: ResolvedWorkers) -> int:
     section = _section(resolved)
     if section is None:
         return 0
-    return section.gib * MIB_PER_GIB if section.gib else _most_nvme_cache_mib(resolved)
+    return section.gib * MIB_PER_GIB if section.gib else _max_nvme_cache_mib(resolved)
 
 
 def disk_findings(resolved: ResolvedWorkers) -> Iterator[Finding]:
@@ -78,7 +78,7 @@ def _too_small(resolved: ResolvedWorkers) -> str | None:
     can_stream = resolved.model.engine.chosen in STREAMING_ENGINES
     streamed = ", or stream the weights from S3" if can_stream else ""
     for instance_type in resolved.types:
-        replicas = min(_replicas(resolved, instance_type), resolved.workers.most)
+        replicas = min(_replicas(resolved, instance_type), resolved.workers.maximum)
         needed = IMAGES_MIB + _node_cache_mib(resolved) + replicas * own_disk_mib(resolved)
         nvme = nvme_mib(resolved, instance_type)
         available = nvme or resolved.pool.disk.size_gib * MIB_PER_GIB
@@ -93,7 +93,7 @@ def _too_small(resolved: ResolvedWorkers) -> str | None:
     return None
 
 
-def _most_nvme_cache_mib(resolved: ResolvedWorkers) -> int:
+def _max_nvme_cache_mib(resolved: ResolvedWorkers) -> int:
     """Return the largest KV cache on NVMe, in MiB, that fits a worker's share on every type of its pool."""
     room = min(
         (int(nvme_mib(resolved, each) * (1 - KEPT_FREE)) - IMAGES_MIB - _node_cache_mib(resolved))
@@ -106,7 +106,7 @@ def _most_nvme_cache_mib(resolved: ResolvedWorkers) -> int:
 def _nvme_findings(resolved: ResolvedWorkers, section: NvmeKvCache) -> Iterator[Finding]:
     """Check that NVMe exists, is large enough, and holds more KV cache than the memory tier before it."""
     path = (*resolved.model_path, "kvCache", "nvme", *(("gib",) if section.gib else ()))
-    most, cache = _most_nvme_cache_mib(resolved) // MIB_PER_GIB, nvme_cache_mib(resolved) // MIB_PER_GIB
+    maximum, cache = _max_nvme_cache_mib(resolved) // MIB_PER_GIB, nvme_cache_mib(resolved) // MIB_PER_GIB
     memory = host_cache_mib(resolved) // MIB_PER_GIB
     without = [each.name for each in resolved.types if not nvme_mib(resolved, each)]
     if without:
@@ -117,12 +117,12 @@ def _nvme_findings(resolved: ResolvedWorkers, section: NvmeKvCache) -> Iterator[
             "out, or use types with NVMe and no snapshot"
         )
         yield Finding(path, message)
-    elif cache > most or not cache:
+    elif cache > maximum or not cache:
         message = (
-            f"got {cache}, but a worker of '{resolved.label}' has {most} GiB of a node's NVMe in pool "
+            f"got {cache}, but a worker of '{resolved.label}' has {maximum} GiB of a node's NVMe in pool "
             f"'{resolved.pool.name}' beside images, weights and caches; "
         )
-        yield Finding(path, message + (f"set at most {most}" if most else "use types with more"))
+        yield Finding(path, message + (f"set at most {maximum}" if maximum else "use types with more"))
     elif cache <= memory:
         message = (
             f"got {cache} behind {memory} GiB of memory; NVMe has a copy of the memory's content, so it adds "

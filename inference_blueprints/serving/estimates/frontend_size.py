@@ -10,7 +10,7 @@ from inference_blueprints.serving.estimates.traffic import deployment_requests_p
 from inference_blueprints.spec import types as spec
 from inference_contracts.units import MIB_PER_GIB
 
-_LEAST_REPLICAS = 2
+_MIN_REPLICAS = 2
 #: Half of the processor time is free at the peak: one of two frontends can carry it alone for a while.
 _BUSY_SHARE = 0.5
 
@@ -38,7 +38,7 @@ def frontend_size(model: spec.Model, deployment: spec.Deployment) -> FrontendSiz
     load, given = catalog.frontend_load("dynamo"), model.frontend or spec.Frontend()
     needed = busy_cpu(model, deployment) / _BUSY_SHARE
     largest = given.cpu or load.largest_cpu
-    replicas = given.replicas or max(_LEAST_REPLICAS, math.ceil(needed / largest))
+    replicas = given.replicas or max(_MIN_REPLICAS, math.ceil(needed / largest))
     cpu = given.cpu or max(1, math.ceil(needed / replicas))
     memory = given.memory_gib * MIB_PER_GIB if given.memory_gib else cpu * load.memory_mib_per_cpu
     return FrontendSize(replicas, cpu, memory)

@@ -14,7 +14,7 @@ from inference_catalog import Vision
 #: For engines, an empty list of domains allows every domain. This domain never resolves (RFC 2606).
 _NO_DOMAIN = "media.invalid"
 # From Qwen3-VL's ``preprocessor_config.json``: smaller images are scaled up.
-_LEAST_TOKENS = 64
+_MIN_TOKENS = 64
 _BYTES_PER_NUMBER = 2
 # Values that a layer keeps per patch, in widths of the tower: the same as for a language model's layer per
 # token.
@@ -38,7 +38,7 @@ def image_pixels(resolved: ResolvedWorkers) -> Mapping[str, int]:
     if media is None or vision is None or vision.tokens_per_image:
         return {}
     pixels = vision.pixels_per_token
-    return {"min_pixels": _LEAST_TOKENS * pixels, "max_pixels": media.tokens_per_image * pixels}
+    return {"min_pixels": _MIN_TOKENS * pixels, "max_pixels": media.tokens_per_image * pixels}
 
 
 def splits_by_image(resolved: ResolvedWorkers) -> bool:

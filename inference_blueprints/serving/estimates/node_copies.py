@@ -16,7 +16,7 @@ from inference_blueprints.serving.nodes.node_share import replicas_per_node
 from inference_blueprints.serving.resolved import ResolvedWorkers, UnresolvedError, resolve
 from inference_blueprints.serving.weights_loading import can_stream, never_change
 from inference_blueprints.spec import types as spec
-from inference_blueprints.spec.holes import usable
+from inference_blueprints.spec.invalid_values import usable
 from inference_catalog import InstanceType
 from inference_contracts.errors import Finding
 from inference_contracts.units import GB, MIB, MIB_PER_GIB
@@ -113,12 +113,12 @@ def node_cache_findings(resolved: ResolvedWorkers) -> Iterator[Finding]:
         return
     workers = _workers_of(resolved.blueprint, pool)
     sizes, kernels = _copy_sizes(workers), _kernels_mib(workers)
-    least = -(-(sum(sizes) + kernels) // MIB_PER_GIB)
+    minimum = -(-(sum(sizes) + kernels) // MIB_PER_GIB)
     enough = -(-(sum(sizes) + max(sizes, default=0) + kernels) // MIB_PER_GIB)
-    if given < least:
+    if given < minimum:
         message = (
             f"got pool '{pool.name}' with disk.nodeCacheGib {given}; the weights and compiled kernels of its "
-            f"workers need {least}; set at least {enough}, which has room for a rollout, or leave it out"
+            f"workers need {minimum}; set at least {enough}, which has room for a rollout, or leave it out"
         )
         yield Finding((*resolved.path, "pool"), message)
     elif given < enough:
@@ -153,7 +153,7 @@ def _share_nodes(blueprint: spec.Blueprint, model: spec.Model) -> bool:
     """Whether two workers of a model fit a node."""
     roles = list(_all_workers(blueprint, model))
     fitting = [replicas_per_node(each, role.accelerators_per_node) for role in roles for each in role.types]
-    return sum(role.workers.most for role in roles) > 1 and max(fitting, default=0) > 1
+    return sum(role.workers.maximum for role in roles) > 1 and max(fitting, default=0) > 1
 
 
 def _workers_of(blueprint: spec.Blueprint, pool: spec.Pool) -> list[ResolvedWorkers]:

@@ -8,7 +8,7 @@ from inference_blueprints.spec import types as spec
 
 def accelerators(deployment: spec.Deployment) -> int:
     """Return the accelerators of all workers of a deployment. Requests are divided in proportion to them."""
-    return sum(each.most * each.accelerators for each in deployment.workers.values())
+    return sum(each.maximum * each.accelerators for each in deployment.workers.values())
 
 
 def deployment_requests_per_second(model: spec.Model, deployment: spec.Deployment) -> float:

@@ -51,7 +51,7 @@ class WorkerStart:
         return sum(part.seconds or 0.0 for part in self.parts)
 
     @property
-    def least(self) -> WorkerStart:
+    def minimum(self) -> WorkerStart:
         """The parts that are measured, or computed as a minimum. Published times are of other hardware."""
         return WorkerStart(tuple(part for part in self.parts if part.basis in ("measured", "computed")))
 

@@ -20,7 +20,7 @@ from inference_catalog.ecs_hosts import host_kind
 EcsHosts = Literal["managed", "group"]
 #: Longest time that a task of Managed Instances gets to stop. Longer ones are documented only for other hosts
 #: (``stopTimeout`` of ContainerDefinition, API reference).
-MOST_MANAGED_STOP_SECONDS = 120
+MAX_MANAGED_STOP_SECONDS = 120
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,10 +98,10 @@ def _of_workers(workers: list[Process]) -> Iterator[str]:
             yield "Managed Instances have no folder in which workers share weights"
         if worker.engine and worker.engine.host_kv_blocks:
             yield "Managed Instances have no shared memory for KV cache of the host"
-        if worker.termination_grace_seconds > MOST_MANAGED_STOP_SECONDS:
+        if worker.termination_grace_seconds > MAX_MANAGED_STOP_SECONDS:
             yield (
                 f"a worker may need {worker.termination_grace_seconds} s to end its streams, "
-                f"Managed Instances give it {MOST_MANAGED_STOP_SECONDS}"
+                f"Managed Instances give it {MAX_MANAGED_STOP_SECONDS}"
             )
 
 

@@ -23,7 +23,7 @@ from inference_blueprints.serving.types import DeploymentPlan, ModelPlan, Neighb
 from inference_blueprints.spec import types as spec
 
 
-def packed(models: Sequence[ModelPlan], pools: Sequence[spec.Pool]) -> tuple[ModelPlan, ...]:
+def set_neighbours(models: Sequence[ModelPlan], pools: Sequence[spec.Pool]) -> tuple[ModelPlan, ...]:
     """Set the neighbours of every worker in pools where spreading could leave a worker without a node.
 
     Only the size of a process counts, not its purpose: roles, deployments and models that share a pool are

@@ -14,7 +14,7 @@ def rollout(resolved: ResolvedWorkers) -> Rollout:
     a rollout could not progress. Elastic workers get the settings of their smallest
     number.
     """
-    replicas = resolved.workers.least
+    replicas = resolved.workers.minimum
     spare = _replicas_that_fit(resolved)
     surge = max(0, spare - _replicas_in_pool(resolved))
     tenth = max(1, replicas // 10)
@@ -30,7 +30,7 @@ def _replicas_that_fit(resolved: ResolvedWorkers) -> int:
 def _replicas_in_pool(resolved: ResolvedWorkers) -> int:
     """Return all accelerators requested in the pool, in units of these workers, rounded up."""
     accelerators = sum(
-        workers.most * workers.accelerators
+        workers.maximum * workers.accelerators
         for model in resolved.blueprint.spec.models
         for deployment in model.deployments
         for workers in deployment.workers.values()

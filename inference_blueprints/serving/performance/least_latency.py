@@ -19,7 +19,7 @@ def time_to_first_token_ms(roles: tuple[ResolvedWorkers, ...]) -> float | None:
     return None if profile is None else prefill_ms(profile, roles[0].model.workload)
 
 
-def least_time_per_output_token_ms(roles: tuple[ResolvedWorkers, ...]) -> float | None:
+def min_time_per_output_token_ms(roles: tuple[ResolvedWorkers, ...]) -> float | None:
     """Return the time between two tokens of an answer with no other request, in milliseconds.
 
     roles: Workers of every role of a deployment; the last write answers.

@@ -72,14 +72,14 @@ def role_capacity(
     Returns: None without a latency profile, or without memory for one request.
     """
     profile = speeds(resolved, find)
-    workload, replicas = resolved.model.workload, resolved.workers.most
+    workload, replicas = resolved.model.workload, resolved.workers.maximum
     at_once = concurrent_requests(workload, worker_sizing(resolved))
     if profile is None or at_once < 1:
         return None
     each = worker_requests_per_second(resolved, replicas)
     if resolved.role == "prefill":
-        most = _MS / prefill_ms(profile, workload)
-        return RoleCapacity(min(each, most) * replicas, most * replicas, most * replicas, 1, 0.0)
+        maximum = _MS / prefill_ms(profile, workload)
+        return RoleCapacity(min(each, maximum) * replicas, maximum * replicas, maximum * replicas, 1, 0.0)
     apart = resolved.role == "decode"
     now, full = at_rate(profile, workload, each, at_once, decodes_only=apart)
     limit = resolved.model.objectives.time_per_output_token_p90_ms

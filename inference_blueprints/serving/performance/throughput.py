@@ -63,19 +63,19 @@ def at_rate(
     profile: LatencyProfile,
     workload: Workload,
     requests_per_second: float,
-    most_at_once: int,
+    max_at_once: int,
     *,
     decodes_only: bool = False,
 ) -> tuple[Operation, Operation]:
     """Return the operation of a worker at a given rate, and at its highest load.
 
     requests_per_second: Requests per second that arrive at the worker.
-    most_at_once: Most concurrent requests, at least 1.
+    max_at_once: Most concurrent requests, at least 1.
     Returns: First with the fewest concurrent requests that achieve the rate (if none do, as the second);
         second at its highest rate.
     """
     all_operations = [
-        operation(profile, workload, count, decodes_only=decodes_only) for count in range(1, most_at_once + 1)
+        operation(profile, workload, count, decodes_only=decodes_only) for count in range(1, max_at_once + 1)
     ]
     full = max(all_operations, key=lambda each: each.requests_per_second)
     enough = (each for each in all_operations if each.requests_per_second >= requests_per_second)
@@ -86,17 +86,17 @@ def best_within(
     profile: LatencyProfile,
     workload: Workload,
     time_per_output_token_ms: float,
-    most_at_once: int,
+    max_at_once: int,
     *,
     decodes_only: bool = False,
 ) -> Operation:
     """Return the highest rate within a time per output token; the rate of one request if none qualifies.
 
     time_per_output_token_ms: Longest mean time between two tokens of an answer.
-    most_at_once: Most concurrent requests, at least 1.
+    max_at_once: Most concurrent requests, at least 1.
     """
     operations = [
-        operation(profile, workload, count, decodes_only=decodes_only) for count in range(1, most_at_once + 1)
+        operation(profile, workload, count, decodes_only=decodes_only) for count in range(1, max_at_once + 1)
     ]
     within = [each for each in operations if each.time_per_output_token_ms <= time_per_output_token_ms]
     return max(within or operations[:1], key=lambda each: each.requests_per_second)

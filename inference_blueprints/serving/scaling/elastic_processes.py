@@ -30,7 +30,7 @@ _NAMES: dict[LoadMetric, str] = {
     "timeToFirstToken": "time-to-first-token",
 }
 #: A fuller cache preempts requests.
-_MOST_CACHE_USE = 0.9
+_MAX_CACHE_USE = 0.9
 
 
 def elastic_processes(
@@ -56,8 +56,8 @@ def _scaling(resolved: ResolvedWorkers, process: Process, reserve: Headroom) -> 
     load = (scaled_by.load if scaled_by else None) or LoadScaling()
     measured = _measured(resolved, process)
     return Scaling(
-        least=resolved.workers.least,
-        most=resolved.workers.most,
+        least=resolved.workers.minimum,
+        most=resolved.workers.maximum,
         triggers=(
             *(_trigger(measured, load, signal, reserve) for signal in _signals(resolved, load, process)),
             _guard(measured, load),
@@ -149,7 +149,7 @@ def _target(
     if signal == "kvCacheUse":
         capacity = measured.settings.kv_blocks * measured.settings.block_size
         capacity *= measured.settings.data_parallel_size
-        share = min(_MOST_CACHE_USE, held / capacity)
+        share = min(_MAX_CACHE_USE, held / capacity)
         target = _rounded(reserve.target(share))
         return target, f"{carried}: {share:.0%} of its KV cache. {reserve.reason}: {target:.0%}."
     target = _rounded(reserve.target(held))

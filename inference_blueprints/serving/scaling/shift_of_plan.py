@@ -57,7 +57,7 @@ def _shifted_workers(
     workers share it by their number, so that the floors of both roles keep the ratio of the ranges.
     """
     decoding = roles[-1]
-    carried = worker_load(decoding).requests * decoding.workers.most
+    carried = worker_load(decoding).requests * decoding.workers.maximum
     of_roles = {process.name: role for process, role in zip(deployment.workers, roles, strict=True)}
     for process in deployment.processes:
         if process.scaling is None:

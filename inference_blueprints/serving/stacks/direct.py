@@ -30,7 +30,7 @@ from inference_blueprints.serving.stacks.engine_process import (
     startup_seconds,
     worker_resources,
 )
-from inference_blueprints.serving.stacks.request_filter import filtered
+from inference_blueprints.serving.stacks.request_filter import add_filter
 from inference_blueprints.serving.stacks.request_tracing import trace_arguments, trace_environment
 from inference_blueprints.serving.stacks.serving_stack import ServingStack
 from inference_blueprints.serving.types import Port, Process
@@ -100,7 +100,7 @@ class Direct(ServingStack):
             resources=worker_resources(resolved),
             architecture=resolved.types[0].architecture,
             pool=resolved.pool.name,
-            replicas=resolved.workers.least,
+            replicas=resolved.workers.minimum,
             rollout=rollout(resolved),
             pre_stop_seconds=before_end,
             termination_grace_seconds=DEREGISTRATION_SECONDS + stream + EXIT_SECONDS,
@@ -118,7 +118,7 @@ class Direct(ServingStack):
         )
         if not server.has_python:
             return process
-        return filtered(
+        return add_filter(
             process,
             resolved.model.engine.chosen,
             host_option="--host",

@@ -36,7 +36,7 @@ from inference_blueprints.serving.stacks.engine_process import (
     startup_seconds,
     worker_resources,
 )
-from inference_blueprints.serving.stacks.request_filter import filtered
+from inference_blueprints.serving.stacks.request_filter import add_filter
 from inference_blueprints.serving.stacks.request_logs import LOG_ENVIRONMENT
 from inference_blueprints.serving.stacks.request_tracing import trace_arguments, trace_environment
 from inference_blueprints.serving.stacks.router_policy import BESIDE_BATCH, router_policy
@@ -155,7 +155,7 @@ class Dynamo(ServingStack):
             pre_stop_seconds=DEREGISTRATION_SECONDS,
             termination_grace_seconds=DEREGISTRATION_SECONDS + stream + EXIT_SECONDS,
         )
-        return filtered(
+        return add_filter(
             frontend_process,
             resolved.model.engine.chosen,
             host_option="--http-host",
@@ -205,7 +205,7 @@ class Dynamo(ServingStack):
             resources=worker_resources(resolved),
             architecture=resolved.types[0].architecture,
             pool=resolved.pool.name,
-            replicas=resolved.workers.least,
+            replicas=resolved.workers.minimum,
             rollout=rollout(resolved),
             pre_stop_seconds=0,
             termination_grace_seconds=finish + _ending_seconds(resolved),

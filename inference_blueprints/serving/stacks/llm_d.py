@@ -37,7 +37,7 @@ from inference_blueprints.serving.stacks.engine_process import (
     startup_seconds,
     worker_resources,
 )
-from inference_blueprints.serving.stacks.request_filter import arguments_in_front_of, filtered
+from inference_blueprints.serving.stacks.request_filter import add_filter, arguments_in_front_of
 from inference_blueprints.serving.stacks.request_tracing import trace_arguments, trace_environment
 from inference_blueprints.serving.stacks.serving_stack import ServingStack
 from inference_blueprints.serving.types import (
@@ -127,7 +127,7 @@ class LlmD(ServingStack):
             sidecars=(_endpoint_picker(), _proxy()),
         )
         # Neither Envoy nor the picker tells which worker has a request, so no request is suspected.
-        return filtered(
+        return add_filter(
             router,
             resolved.model.engine.chosen,
             host_option="--host",
@@ -160,7 +160,7 @@ class LlmD(ServingStack):
             resources=_beside(worker_resources(resolved), sidecars),
             architecture=resolved.types[0].architecture,
             pool=resolved.pool.name,
-            replicas=resolved.workers.least,
+            replicas=resolved.workers.minimum,
             rollout=rollout(resolved),
             pre_stop_seconds=_UNLISTED_SECONDS,
             termination_grace_seconds=_UNLISTED_SECONDS + stream + EXIT_SECONDS,

@@ -29,7 +29,7 @@ _COMMAND: Final = ("python3", "-c", _LOADER, _MODULE)
 _DRAIN_SECONDS: Final = 10.0
 
 
-def filtered(
+def add_filter(
     process: Process,
     engine: str,
     *,

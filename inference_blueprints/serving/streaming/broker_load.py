@@ -10,7 +10,7 @@ from typing import Final
 import inference_catalog as catalog
 from inference_blueprints.serving.streaming.job_size import job_size
 from inference_blueprints.serving.streaming.stream_load import stream_load
-from inference_blueprints.spec.holes import usable
+from inference_blueprints.spec.invalid_values import usable
 from inference_blueprints.spec.sections.streaming.rules import ZONES_OF_EXPRESS
 from inference_blueprints.spec.types import ExpressKafka, StreamingJob
 from inference_catalog import BrokerSize
@@ -21,7 +21,7 @@ _REPLICAS: Final = 3
 #: Partitions of a topic of dead letters: few records, and no order is needed among them.
 DEAD_LETTER_PARTITIONS: Final = 3
 #: Default quota of brokers of a cluster.
-_MOST_BROKERS: Final = 30
+_MAX_BROKERS: Final = 30
 #: Each subtask has a connection to each broker to read events, and one to write dead letters.
 _CONNECTIONS_PER_SUBTASK: Final = 2
 
@@ -82,12 +82,12 @@ def needed_brokers(load: BrokerLoad, size: BrokerSize) -> int:
 
     load: What the jobs demand.
     """
-    most = max(
+    maximum = max(
         load.ingress_mb_per_second / size.ingress_mb_per_second,
         load.egress_mb_per_second / size.egress_mb_per_second,
         load.partitions / size.partitions,
     )
-    return ZONES_OF_EXPRESS * max(1, math.ceil(most / ZONES_OF_EXPRESS))
+    return ZONES_OF_EXPRESS * max(1, math.ceil(maximum / ZONES_OF_EXPRESS))
 
 
 def fitting_brokers(load: BrokerLoad, express: ExpressKafka) -> str:
@@ -97,10 +97,10 @@ def fitting_brokers(load: BrokerLoad, express: ExpressKafka) -> str:
     """
     sizes = catalog.broker_sizes()
     more = needed_brokers(load, sizes[express.instance_type])
-    if more <= _MOST_BROKERS:
+    if more <= _MAX_BROKERS:
         return f"set brokers to {more}, or choose a larger instanceType"
     for size in sizes.values():
         count = needed_brokers(load, size)
-        if count <= _MOST_BROKERS:
+        if count <= _MAX_BROKERS:
             return f"set instanceType to {size.name} and brokers to {count}"
     return "no Express cluster carries this; divide the jobs among several platforms"

@@ -18,9 +18,9 @@ from inference_blueprints.spec.types import StreamingJob
 from inference_contracts.units import GB, MICROSECONDS_PER_SECOND
 
 #: Default quota of an application.
-MOST_KPUS: Final = 64
-MOST_SUBTASKS_PER_KPU: Final = 8
-MOST_PARALLELISM: Final = 256
+MAX_KPUS: Final = 64
+MAX_SUBTASKS_PER_KPU: Final = 8
+MAX_PARALLELISM: Final = 256
 KPU_DISK_GB: Final = 50
 _KPU_HEAP_BYTES: Final = 3 * 10**9
 #: Half of each KPU is free in the busiest minute: to catch up after a restart, and for bursts.
@@ -28,10 +28,10 @@ _BUSY_SHARE: Final = 0.5
 #: Calls in flight that a job may have, as a multiple of the mean: bursts, slow answers and second attempts.
 _IN_FLIGHT_HEADROOM: Final = 2
 #: Least calls in flight of a subtask, so that a small job can catch up.
-_LEAST_IN_FLIGHT: Final = 16
+_MIN_IN_FLIGHT: Final = 16
 #: More partitions than subtasks: the job can grow, and its topic need not.
 _PARTITIONS_PER_SUBTASK: Final = 4
-_LEAST_PARTITIONS: Final = 12
+_MIN_PARTITIONS: Final = 12
 #: A character of a prompt in the heap: its text, the request's JSON, and the bytes that are sent.
 _HEAP_BYTES_PER_CHARACTER: Final = 4
 
@@ -67,9 +67,9 @@ def job_size(job: StreamingJob) -> StreamingJobSize:
     load = stream_load(job)
     needed = needed_kpus(job)
     parallelism = job.parallelism or needed
-    partitions = max(_LEAST_PARTITIONS, _PARTITIONS_PER_SUBTASK * (job.parallelism or _topic_subtasks(load)))
-    per_kpu = min(MOST_SUBTASKS_PER_KPU, max(1, parallelism // needed))
-    calls = max(_LEAST_IN_FLIGHT, math.ceil(load.in_flight * _IN_FLIGHT_HEADROOM / parallelism))
+    partitions = max(_MIN_PARTITIONS, _PARTITIONS_PER_SUBTASK * (job.parallelism or _topic_subtasks(load)))
+    per_kpu = min(MAX_SUBTASKS_PER_KPU, max(1, parallelism // needed))
+    calls = max(_MIN_IN_FLIGHT, math.ceil(load.in_flight * _IN_FLIGHT_HEADROOM / parallelism))
     return StreamingJobSize(
         kpus=math.ceil(parallelism / per_kpu),
         parallelism=parallelism,
@@ -89,7 +89,7 @@ def needed_kpus(job: StreamingJob) -> int:
     return _whole_kpus(load, _cpu_kpus(load))
 
 
-def most_calls_per_kpu(job: StreamingJob) -> float:
+def max_calls_per_kpu(job: StreamingJob) -> float:
     """Return the calls per second that one KPU carries with half of it free."""
     load, cost = stream_load(job), catalog.job_load()
     events = load.events_per_second / load.calls_per_second

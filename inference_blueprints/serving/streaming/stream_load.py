@@ -15,7 +15,8 @@ from inference_blueprints.spec.types import StreamingJob
 from inference_contracts.batch_limits import BYTES_PER_TOKEN
 from inference_contracts.units import MILLISECONDS_PER_SECOND
 
-#: Kafka's record and its share of a batch, without headers: https://kafka.apache.org/documentation/#recordbatch
+#: Kafka's record and its share of a batch, without headers:
+#: https://kafka.apache.org/documentation/#recordbatch
 _BYTES_BESIDE_AN_EVENT: Final = 70
 #: Key, fields and overhead of a hash in Valkey, and what a record of a signal has beside its value.
 _BYTES_BESIDE_A_SIGNAL: Final = 500
@@ -87,5 +88,5 @@ def stream_load(job: StreamingJob) -> StreamLoadFigures:
 
 
 def _size(event: object) -> int:
-    # A value that does not fit the types is a hole, whose length cannot be decided.
+    # A value that does not fit the types has no length.
     return len(json.dumps(event, ensure_ascii=False, separators=(",", ":"), default=len).encode())

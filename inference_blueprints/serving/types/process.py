@@ -265,14 +265,14 @@ class Process(ProcessBase):
     """Whether its image has Python, in which programs of a target can run."""
 
     @property
-    def most(self) -> int:
+    def maximum(self) -> int:
         """Largest number of replicas."""
         return self.scaling.most if self.scaling else self.replicas
 
     @property
     def pods(self) -> int:
         """Largest number of pods: one per replica and node."""
-        return self.most * self.nodes
+        return self.maximum * self.nodes
 
     @property
     def is_worker(self) -> bool:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from inference_blueprints.spec.lock.lock import lock_path
 from inference_blueprints.spec.lock.lock_reader import read_lock
-from inference_blueprints.spec.lock.overlay import locked_releases, unserved
+from inference_blueprints.spec.lock.overlay import find_unserved, locked_releases
 from inference_blueprints.spec.lock.pins import NO_PINS, Pins
 from inference_blueprints.spec.model_files import MODELS_FOLDER, read_models
 from inference_catalog.charts import Chart
@@ -53,7 +53,7 @@ class AdjacentFiles:
             return NO_PINS
         if found is None:
             return NO_PINS
-        problems = list(unserved(found.lock, found.document, self._upgrade))
+        problems = list(find_unserved(found.lock, found.document, self._upgrade))
         self.problems += problems
         return NO_PINS if problems else Pins(locked_releases(found.lock), found.lock)
 

@@ -18,7 +18,7 @@ from inference_contracts.errors import Problem
 def locked_releases(lock: Lock) -> Releases:
     """Return the releases of a blueprint with a lock: those of the lock, else those of this library.
 
-    lock: A lock in which `unserved` finds nothing.
+    lock: A lock in which `find_unserved` finds nothing.
     """
     own = shipped_releases()
     return Releases(
@@ -47,7 +47,7 @@ def _engine(engine: Engine, pin: Pin | None) -> Engine:
     return replace(release, digest=pin.digest or release.digest)
 
 
-def unserved(lock: Lock, document: Document, upgrade: str) -> Iterator[Problem]:
+def find_unserved(lock: Lock, document: Document, upgrade: str) -> Iterator[Problem]:
     """Yield the entries of a lock that this release of the library cannot run.
 
     document: Its file, for positions.

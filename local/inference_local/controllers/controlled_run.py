@@ -137,7 +137,7 @@ class ControlledRun:
             ttft_p95_ratio=second / first if first and second else None,
             is_timed=all(run.result.lateness_p99_ms <= LATE_MS for run in runs),
             time_factor=parts.shift_clock.factor,
-            most_workers=role.workers.planned.most,
+            most_workers=role.workers.planned.maximum,
             workers=tuple((each.seconds, each.ready) for each in parts.elastic.samples),
             load=tuple(self._load()),
         )

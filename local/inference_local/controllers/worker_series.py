@@ -25,7 +25,7 @@ def controllers_rules(platform: str, plan: ServingPlan, health_factor: float) ->
     """Return the rules as a file for Prometheus.
 
     Those that the shift reads are the platform's own. Those of workers are not: they read vLLM's metrics,
-    which Dynamo's mocker (1.6.1) has not got. So they are made from the metrics of Dynamo's own runtime in
+    which Dynamo's mocker (1.6.1) does not have. So they are made from the metrics of Dynamo's own runtime in
     each worker: requests, requests in flight, and bytes of answers, of which each token takes as many as the
     frontends' count of all tokens says. Requests in flight divided by tokens per second is the time per
     token (Little's law).

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 
 from inference_local.processes.child_processes import ProcessGroup, RunningProcess, ending_words
 
-MOST_RESTARTS = 5
+MAX_RESTARTS = 5
 PERIOD_SECONDS = 600.0
 
 
@@ -38,7 +38,7 @@ class Restarts:
                 start()
                 self._say(
                     f"{process.name} {ending_words(exit_code)}; started it again "
-                    f"({len(self._times[process.name])} of {MOST_RESTARTS} times in "
+                    f"({len(self._times[process.name])} of {MAX_RESTARTS} times in "
                     f"{PERIOD_SECONDS / 60:g} minutes)"
                 )
 
@@ -46,6 +46,6 @@ class Restarts:
         """Return whether a process has restarts left, and count one."""
         now = self._clock()
         times = [each for each in self._times.get(name, []) if now - each < PERIOD_SECONDS]
-        may = len(times) < MOST_RESTARTS
+        may = len(times) < MAX_RESTARTS
         self._times[name] = [*times, now] if may else times
         return may

@@ -37,17 +37,17 @@ class _Phase(StrEnum):
         """Return how many clients a deployment has."""
         at_once = role.workers.at_once
         if self is _Phase.BUSY:
-            return rules.most * at_once
-        return max(1, min(rules.most, rules.least * at_once // 2))
+            return rules.maximum * at_once
+        return max(1, min(rules.maximum, rules.minimum * at_once // 2))
 
 
 class ComingClients:
     """Clients of every elastic deployment, each with one stream after the other.
 
     First, few stream: at most one per worker of the largest number, and so few that they fill half of the
-    smallest number of workers. Then so many come as all workers of the largest number compute at once, and
-    stay until that number is ready. Then they leave until the smallest number of workers is left. The few go
-    on without a break, so workers go while they have streams.
+    smallest number of workers. Then as many clients arrive as the maximum number of workers can serve at
+    once, and stay until that number is ready. Then they leave until the smallest number of workers is left.
+    The few go on without a break, so workers go while they have streams.
 
     elastic: What lets the workers follow them.
     answer_seconds: Longest time of an answer.
@@ -65,7 +65,7 @@ class ComingClients:
         self._sent = 0
 
     @property
-    def most(self) -> int:
+    def maximum(self) -> int:
         """How many clients stream at once, at most."""
         return sum(_Phase.BUSY.clients(role, rules) for role, rules in self._elastic.roles)
 
@@ -75,8 +75,8 @@ class ComingClients:
         return self._outcomes
 
     async def _run(self) -> None:
-        least = sum(rules.least for _, rules in self._elastic.roles)
-        most = sum(rules.most for _, rules in self._elastic.roles)
+        minimum = sum(rules.minimum for _, rules in self._elastic.roles)
+        maximum = sum(rules.maximum for _, rules in self._elastic.roles)
         async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0)) as session:
             clients = [
                 asyncio.create_task(self._client(session, role, rules, number))
@@ -85,10 +85,10 @@ class ComingClients:
             ]
             await asyncio.sleep(_QUIET_SECONDS)
             self._phase = _Phase.BUSY
-            await self._until(lambda sample: sample.ready >= most)
+            await self._until(lambda sample: sample.ready >= maximum)
             await asyncio.sleep(_QUIET_SECONDS)
             self._phase = _Phase.QUIET
-            await self._until(lambda sample: sample.ready <= least and sample.occupying <= least)
+            await self._until(lambda sample: sample.ready <= minimum and sample.occupying <= minimum)
             self._phase = None
             await asyncio.gather(*clients)
 

@@ -45,7 +45,7 @@ def elastic_roles(
                         f"{role.name}: no ScaledObject of this name was deployed; found {', '.join(by_name)}"
                     )
                 rules = ScaledObject.read(by_name[role.name])
-                found.append((role, rules.with_limits(workers.most, workers.targets)))
+                found.append((role, rules.with_limits(workers.maximum, workers.targets)))
     return found
 
 

@@ -132,9 +132,9 @@ class ElasticRun:
         """
         failed = [each for each in outcomes if each.failure is not None]
         hours = self._samples[-1].seconds / SECONDS_PER_HOUR
-        most = dict.fromkeys(self._gpu_seconds, 0)
+        maximum = dict.fromkeys(self._gpu_seconds, 0)
         for role, rules, _, _ in self._roles:
-            most[role.model] += role.accelerators * rules.most
+            maximum[role.model] += role.accelerators * rules.maximum
         held = {model: seconds / SECONDS_PER_HOUR for model, seconds in self._gpu_seconds.items()}
         return ScalingOutcome(
             workers_min=min(each.ready for each in self._samples),
@@ -145,8 +145,8 @@ class ElasticRun:
             requests=len(outcomes),
             clients=clients,
             gpu_hours=sum(held.values()),
-            gpu_hours_at_most=sum(most.values()) * hours,
-            unused_gpus={model: most[model] - held[model] / hours if hours else 0.0 for model in most},
+            gpu_hours_at_most=sum(maximum.values()) * hours,
+            unused_gpus={model: maximum[model] - held[model] / hours if hours else 0.0 for model in maximum},
             time_factor=TIME_FACTOR,
             start_seconds={role.name: role.start_seconds for role, _, _, _ in self._roles},
             samples=tuple(self._samples),

@@ -56,7 +56,7 @@ class LocalWorkers(ABC):
         return self.planned.role
 
     @property
-    def most(self) -> int:
+    def maximum(self) -> int:
         """Largest number of workers. More than `replicas` if their number follows the load."""
         return self.replicas
 
@@ -81,7 +81,7 @@ class LocalWorkers(ABC):
     @property
     def by_process(self) -> tuple[int, ...]:
         """Number of workers in each of their processes on this machine, also of those that start later."""
-        return (1,) * self.most
+        return (1,) * self.maximum
 
     @property
     def replacements(self) -> tuple[Replacement, ...]:

@@ -160,7 +160,7 @@ def _sizes_per_rank(engine: SimulatedEngine) -> dict[str, int]:
     return sizes | divided
 
 
-def expanded(words: Iterable[str], variables: Mapping[str, str]) -> list[str]:
+def expand_variables(words: Iterable[str], variables: Mapping[str, str]) -> list[str]:
     """Replace each ``$(NAME)`` by the variable's value, as Kubernetes does in the arguments of a container.
 
     words: The arguments.

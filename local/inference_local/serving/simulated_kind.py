@@ -14,7 +14,7 @@ from inference_blueprints.serving.engines import ENGINES
 from inference_blueprints.serving.resolved import ResolvedWorkers, resolve
 from inference_blueprints.serving.stacks import STACKS
 from inference_blueprints.serving.types import DeploymentPlan, Process
-from inference_blueprints.spec.holes import usable
+from inference_blueprints.spec.invalid_values import usable
 from inference_blueprints.spec.types import Blueprint
 from inference_catalog import Accelerator, Model
 from inference_contracts.errors import Finding
@@ -58,14 +58,14 @@ class SimulatedRole(LocalWorkers):
     """How long they serve on after SIGTERM."""
 
     @property
-    def most(self) -> int:
+    def maximum(self) -> int:
         return self.planned.scaling.most if self.planned.scaling else self.replicas
 
     @property
     def by_process(self) -> tuple[int, ...]:
         """Number of workers per process on this machine, spread evenly."""
-        if self.most > self.replicas:
-            return (1,) * self.most
+        if self.maximum > self.replicas:
+            return (1,) * self.maximum
         count = min(self.replicas, WORKER_PROCESSES)
         return tuple(self.replicas // count + (index < self.replicas % count) for index in range(count))
 
@@ -189,7 +189,7 @@ class SimulatedKind(EngineKind):
                 )
                 yield Finding(("spec", "models", index, "task"), message)
         workers = sum(
-            role.workers.most
+            role.workers.maximum
             for model_index, model in usable(models)
             for deployment_index, _ in usable(model.deployments)
             for role in resolve(self._blueprint, model_index, deployment_index)

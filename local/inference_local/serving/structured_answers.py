@@ -97,11 +97,13 @@ def _scalar(kind: Any, schema: Mapping[str, Any], chooser: random.Random) -> Any
     if kind == "null":
         return None
     if kind in ("integer", "number") and "multipleOf" not in schema:
-        least = schema.get("minimum", schema.get("exclusiveMinimum", -1) + 1)
-        most = schema.get("maximum", schema.get("exclusiveMaximum", least + 2) - 1)
-        if least > most:  # no whole number: between two exclusive limits, for example
+        minimum = schema.get("minimum", schema.get("exclusiveMinimum", -1) + 1)
+        maximum = schema.get("maximum", schema.get("exclusiveMaximum", minimum + 2) - 1)
+        if minimum > maximum:  # no whole number: between two exclusive limits, for example
             raise _NoExampleError
-        return chooser.randint(int(-(-least // 1)), int(most // 1)) if most - least >= 1 else least
+        return (
+            chooser.randint(int(-(-minimum // 1)), int(maximum // 1)) if maximum - minimum >= 1 else minimum
+        )
     raise _NoExampleError
 
 

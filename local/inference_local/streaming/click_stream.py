@@ -27,7 +27,7 @@ _LONGEST_SESSION = 0.5
 _AFTER_SECONDS = 0.2
 _LATE_MILLIS = 60_000
 #: What a job counts of a session's events in a version.
-_MOST_COUNTED = 999
+_MAX_COUNTED = 999
 #: Factor of the time in a version.
 VERSION_TIME = 1000
 
@@ -100,7 +100,7 @@ def expected_of(clicks: Iterable[Click]) -> Expected:
             events[click.session].append(click.millis)
     return Expected(
         {
-            session: max(times) * VERSION_TIME + min(len(times), _MOST_COUNTED)
+            session: max(times) * VERSION_TIME + min(len(times), _MAX_COUNTED)
             for session, times in events.items()
         },
         frozenset(click.body for click in clicks if click.kind == "poison"),

@@ -103,7 +103,7 @@ def counts_of(expected: Expected, found: LeftBehind) -> StreamingCounts:
     )
 
 
-def settled(expected: Expected, found: LeftBehind) -> bool:
+def is_settled(expected: Expected, found: LeftBehind) -> bool:
     """Return whether the job has nothing more to do: nothing that it must leave behind is missing."""
     return counts_of(expected, found).lost == 0
 

@@ -41,8 +41,8 @@ from inference_local.streaming.streaming_counts import (
     LeftBehind,
     Outage,
     counts_of,
+    is_settled,
     latencies,
-    settled,
 )
 from inference_local.streaming.streaming_outcome import EventToSignal, StreamingOutcome
 
@@ -52,7 +52,7 @@ _SEED = 7
 #: When the job is killed, as a share of the stream.
 _KILLED_AT = 0.5
 #: What two processors run beside brokers and engines.
-_MOST_PARALLELISM = 2
+_MAX_PARALLELISM = 2
 _SETTLE_SECONDS = 120.0
 _SETTLE_PAUSE_SECONDS = 1.0
 _LOOK_SECONDS = 0.5
@@ -150,7 +150,7 @@ def _start(
         store=local_signal_store(valkey.port),
         history_uri=(directory / "history").resolve().as_uri(),
     )
-    process = JobProcess(directory, processes, configuration, min(size.parallelism, _MOST_PARALLELISM))
+    process = JobProcess(directory, processes, configuration, min(size.parallelism, _MAX_PARALLELISM))
     process.start()
     return _Parts(directory, kafka, process, SignalWatch(valkey.client, job.signal.name), letters)
 
@@ -182,7 +182,7 @@ def _replay(
     step.update(len(clicks), len(clicks), "waiting for the last signals")
     deadline = time.monotonic() + _SETTLE_SECONDS
     found = parts.left_behind()
-    while not settled(expected, found) and time.monotonic() < deadline:
+    while not is_settled(expected, found) and time.monotonic() < deadline:
         look()
         time.sleep(_SETTLE_PAUSE_SECONDS)
         found = parts.left_behind()

@@ -10,7 +10,7 @@ from types import MappingProxyType
 from inference_blueprints.loading import LoadedBlueprint
 from inference_blueprints.operate.check_results import CheckResult, Checks, run_checks
 from inference_blueprints.operate.verify import model_checks, request_checks, worker_checks
-from inference_blueprints.operate.verify.kv_transfer_checks import kv_transfer, transferred
+from inference_blueprints.operate.verify.kv_transfer_checks import kv_transfer, read_transfers
 from inference_blueprints.operate.verify.serving_access import ServedPlatform, Transferred
 from inference_blueprints.serving.plan import build_plan
 from inference_blueprints.serving.types import DeploymentPlan, KvTransfer, ServingPlan
@@ -72,7 +72,7 @@ class ServedHere:
     access: LocalAccess
     transferred: Mapping[str, Transferred] = field(default_factory=dict)
     answered: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
-    """`transferred`, `answered`: Counters before the requests of the checks, as `ServedPlatform` describes
+    """`read_transfers`, `answered`: Counters before the requests of the checks, as `ServedPlatform` describes
     them."""
 
 
@@ -107,7 +107,7 @@ def verify_served(served: ServedHere, engines: EngineName) -> Iterator[CheckResu
         reasons["KV transfer"] = _NOT_MOVED
     for name, reason in reasons.items():
         yield CheckResult(name, "unknown", f"not checked here: {reason}")
-    counted = replace(served, transferred=transferred(served), answered=request_checks.answered(served))
+    counted = replace(served, transferred=read_transfers(served), answered=request_checks.answered(served))
     yield from run_checks(checks, counted)
 
 

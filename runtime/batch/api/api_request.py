@@ -18,8 +18,8 @@ from inference_contracts.batch_configuration import BatchTeam, Configuration
 from inference_contracts.batch_limits import MAX_REQUEST_BYTES
 
 # A form has a file and a few short fields. The fields beside the file stay far below this.
-_MOST_FORM_BYTES: Final = MAX_REQUEST_BYTES + 64 * 1024
-_MOST_FIELDS: Final = 16
+_MAX_FORM_BYTES: Final = MAX_REQUEST_BYTES + 64 * 1024
+_MAX_FIELDS: Final = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +107,7 @@ def form(event: APIGatewayProxyEvent, *, file: str) -> tuple[FormFile, Fields]:
     if content_type != "multipart/form-data" or not options.get("boundary"):
         raise _wrong_type(content_type, "multipart/form-data with a boundary")
     body = _body(event)
-    if len(body) > _MOST_FORM_BYTES:
+    if len(body) > _MAX_FORM_BYTES:
         raise too_large(len(body))
     try:
         parts = {part.name: part for part in _parts(body, options["boundary"])}
@@ -151,9 +151,9 @@ def _parts(body: bytes, boundary: str) -> Iterable[Any]:
         BytesIO(body),
         boundary,
         len(body),
-        spool_limit=_MOST_FORM_BYTES,
-        memory_limit=_MOST_FORM_BYTES,
-        part_limit=_MOST_FIELDS,
+        spool_limit=_MAX_FORM_BYTES,
+        memory_limit=_MAX_FORM_BYTES,
+        part_limit=_MAX_FIELDS,
     )
     return parts
 

@@ -68,7 +68,7 @@ class Batches:
     def list(self, request: ApiRequest) -> dict[str, Any]:
         """Return one page of the team's jobs, newest first."""
         fields = query_fields(request.event)
-        limit = int(fields.number("limit", default=20, least=1, most=MAX_LISTED_JOBS, whole=True))
+        limit = int(fields.number("limit", default=20, minimum=1, maximum=MAX_LISTED_JOBS, whole=True))
         after = fields.text("after", default="") or None
         fields.finish()
         try:

@@ -23,7 +23,7 @@ from inference_contracts.batch_limits import MAX_FILE_DAYS, MIN_FILE_SECONDS
 #: Longest lifetime of a file, and that of an input whose sender sets none (30 days, as with OpenAI).
 _FILE_SECONDS = MAX_FILE_DAYS * 24 * 3600
 _NO_LINES = (".csv", ".gz", ".parquet", ".zip", ".zst")
-_MOST_LISTED = 10_000
+_MAX_LISTED = 10_000
 
 
 class Files:
@@ -65,7 +65,7 @@ class Files:
     def list(self, request: ApiRequest) -> dict[str, Any]:
         """Return one page of the team's files."""
         fields = query_fields(request.event)
-        limit = int(fields.number("limit", default=_MOST_LISTED, least=1, most=_MOST_LISTED, whole=True))
+        limit = int(fields.number("limit", default=_MAX_LISTED, minimum=1, maximum=_MAX_LISTED, whole=True))
         order = fields.text("order", default="desc", choices=("asc", "desc"))
         purpose = fields.text("purpose", default="") or None
         after = fields.text("after", default="") or None
@@ -163,7 +163,9 @@ def read_lifetime(fields: Fields, name: str) -> int | None:
         return None
     inner = Fields(expiry, prefix=f"{name}.")
     inner.text("anchor", choices=("created_at",))
-    seconds = inner.number("seconds", default=None, least=MIN_FILE_SECONDS, most=_FILE_SECONDS, whole=True)
+    seconds = inner.number(
+        "seconds", default=None, minimum=MIN_FILE_SECONDS, maximum=_FILE_SECONDS, whole=True
+    )
     inner.close()
     fields.problems += inner.problems
     return int(seconds)

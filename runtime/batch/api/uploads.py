@@ -41,7 +41,7 @@ class Uploads:
     def create(self, request: ApiRequest) -> dict[str, Any]:
         fields = json_fields(request.event)
         seconds = read_purpose(fields)
-        size = int(fields.number("bytes", default=None, least=1, most=2**53, whole=True))
+        size = int(fields.number("bytes", default=None, minimum=1, maximum=2**53, whole=True))
         filename = fields.text("filename", longest=255)
         fields.text("mime_type")
         fields.finish()

@@ -77,7 +77,7 @@ class Authorizer:
                 _bearer(event),
                 region=self._region,
                 now=self._clock(),
-                least_seconds=self._remembered_seconds,
+                min_seconds=self._remembered_seconds,
             )
             arn = self._identity.arn(question)
         except TokenError as error:

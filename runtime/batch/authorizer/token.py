@@ -57,10 +57,10 @@ class SignedQuestion:
     """Expiry time of the token, in seconds since 1970."""
 
 
-def read_token(token: str, *, region: str, now: float, least_seconds: float) -> SignedQuestion:
+def read_token(token: str, *, region: str, now: float, min_seconds: float) -> SignedQuestion:
     """Check all properties of a token that do not need STS.
 
-    least_seconds: Shortest remaining validity: the time in which the decision is cached.
+    min_seconds: Shortest remaining validity: the time in which the decision is cached.
     Raises TokenError if the token is invalid.
     """
     values = _parameters(_address(token), sts_host(region))
@@ -79,7 +79,7 @@ def read_token(token: str, *, region: str, now: float, least_seconds: float) -> 
         raise TokenError(f"it lasts {seconds} s, at most {TOKEN_SECONDS} s are allowed")
     if begin > now + _SKEW_SECONDS:
         raise TokenError("it begins in the future")
-    if begin + seconds < now + least_seconds:
+    if begin + seconds < now + min_seconds:
         raise TokenError("it has expired, or is about to")
     return SignedQuestion(urlencode(values), begin + seconds)
 

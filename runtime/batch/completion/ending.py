@@ -19,7 +19,7 @@ from batch.jobs.settings import RecordTables
 from batch.jobs.spending import Figures, added, additions
 from batch.objects import Objects
 from batch.preparation.planning import Plan
-from batch.publication.listing import published, unpublished, write_publications
+from batch.publication.listing import count_published, list_unpublished, write_publications
 from batch.scheduling.admissions import AdmissionTable
 from inference_contracts.batch_configuration import Capacity
 from inference_contracts.batch_keys import JobKeys
@@ -160,7 +160,9 @@ class Ends:
 
         It succeeds if its answers were published as requested.
         """
-        is_published = self._job(identifier).publication is None or not unpublished(identifier, self._objects)
+        is_published = self._job(identifier).publication is None or not list_unpublished(
+            identifier, self._objects
+        )
         if is_published:
             return Ending("completed", ("finalizing",))
         message = (
@@ -203,7 +205,7 @@ class Ends:
         if ending.state in _FOR_GOOD:
             DeletionTable(self._records.table).put(intermediate_objects(job.id, ended_at=now))
         if job.publication is not None:
-            changes["published"] = plain(published(job.id, self._objects))
+            changes["published"] = plain(count_published(job.id, self._objects))
         try:
             ended = self._records.jobs.move(
                 identifier,

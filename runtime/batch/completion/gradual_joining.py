@@ -14,7 +14,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
-from batch.joining import LEAST_PART_BYTES, MOST_PARTS
+from batch.joining import MAX_PARTS, MIN_PART_BYTES
 from batch.objects import Objects
 
 #: Small objects up to this many bytes are joined at once: that takes about ten seconds.
@@ -22,7 +22,7 @@ _AT_ONCE_BYTES: Final = 512 * 2**20
 #: Size that a group reaches. It is read and written in seconds, in parts of which few are in memory.
 _GROUP_BYTES: Final = 128 * 2**20
 #: Large objects that are joined without groups. The other half of the parts is for groups of small objects.
-_MOST_LARGE: Final = MOST_PARTS // 2
+_MAX_LARGE: Final = MAX_PARTS // 2
 
 
 def join_gradually(
@@ -35,13 +35,13 @@ def join_gradually(
     groups: Prefix of the groups. It must change if an object's content changes and its size does not.
     has_time: Returns whether another group may be joined.
     """
-    small = {key: size for key, size in sources.items() if size < LEAST_PART_BYTES}
-    large = {key: size for key, size in sources.items() if size >= LEAST_PART_BYTES}
-    if sum(small.values()) <= _AT_ONCE_BYTES and len(sources) <= _MOST_LARGE:
+    small = {key: size for key, size in sources.items() if size < MIN_PART_BYTES}
+    large = {key: size for key, size in sources.items() if size >= MIN_PART_BYTES}
+    if sum(small.values()) <= _AT_ONCE_BYTES and len(sources) <= _MAX_LARGE:
         objects.join(sources, target)
         return True
     found, existing = list(_by_bytes(small)), objects.sizes(groups)
-    if len(large) > _MOST_LARGE:
+    if len(large) > _MAX_LARGE:
         found, large = [*found, *_by_count(large)], {}
     joined: dict[str, int] = {}
     for group in found:
@@ -73,7 +73,7 @@ def _by_bytes(small: Mapping[str, int]) -> Iterator[dict[str, int]]:
 def _by_count(large: Mapping[str, int]) -> Iterator[dict[str, int]]:
     """Iterate over groups of objects that S3 copies, half as many as may be joined in the end."""
     items = iter(large.items())
-    count = math.ceil(2 * len(large) / _MOST_LARGE)
+    count = math.ceil(2 * len(large) / _MAX_LARGE)
     while group := dict(itertools.islice(items, count)):
         yield group
 

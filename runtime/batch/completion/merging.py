@@ -71,7 +71,7 @@ def merge(
         keys.output: _all(each.output for each in results),
         keys.error: invalid | _all(each.error for each in results),
     }
-    groups = keys.joined(attempt)
+    groups = keys.joined_prefix(attempt)
     if not all(
         join_gradually(objects, sources, target, groups=groups, has_time=has_time)
         for target, sources in files.items()

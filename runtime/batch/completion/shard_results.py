@@ -20,7 +20,7 @@ _SUCCEEDED = range(200, 300)
 _EXPIRED = "batch_expired"
 #: The beginning of a shard's line, as `ShardLine.to_json` writes it.
 _LINE: Final = re.compile(rb'\{"ordinal":(\d+),"line":\d+,"custom_id":("(?:[^"\\]|\\.)*")')
-_MOST_LINE_BYTES: Final = 2**30
+_MAX_LINE_BYTES: Final = 2**30
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,7 +173,7 @@ def _custom_ids(keys: ShardKeys, objects: Objects) -> dict[int, bytes]:
     """Return the custom_ids of a shard's lines as JSON; empty if the shard is gone, which ends its job."""
     names: dict[int, bytes] = {}
     try:
-        for line in read_lines(objects.pieces(keys.lines), first_offset=0, limit=_MOST_LINE_BYTES):
+        for line in read_lines(objects.pieces(keys.lines), first_offset=0, limit=_MAX_LINE_BYTES):
             if found := _LINE.match(line.content or b""):
                 names[int(found[1])] = found[2]
     except ClientError as error:

@@ -15,10 +15,10 @@ from typing import Any, Final
 from batch.jobs.job_record import JobError
 
 # OpenAI's limits of metadata (https://platform.openai.com/docs/api-reference/batch/create).
-_MOST_PAIRS: Final = 16
+_MAX_PAIRS: Final = 16
 _LONGEST_KEY: Final = 64
 _LONGEST_VALUE: Final = 512
-_MOST_TOLD: Final = 50
+_MAX_REPORTED: Final = 50
 # Characters of an invalid value that a message shows.
 _SHOWN: Final = 80
 
@@ -30,7 +30,7 @@ class InvalidError(Exception):
     """
 
     def __init__(self, problems: Collection[JobError]) -> None:
-        told = list(problems)[:_MOST_TOLD]
+        told = list(problems)[:_MAX_REPORTED]
         if len(problems) > len(told):
             told.append(JobError("more", f"and {len(problems) - len(told)} more"))
         super().__init__("; ".join(problem.message for problem in told))
@@ -104,7 +104,7 @@ class Fields:
         return match
 
     def number(
-        self, name: str, *, default: float | None, least: float, most: float, whole: bool = False
+        self, name: str, *, default: float | None, minimum: float, maximum: float, whole: bool = False
     ) -> float:
         """Return a number. A text with a number counts as one, because metadata values are texts.
 
@@ -112,13 +112,13 @@ class Fields:
         whole: Whether it must be a whole number.
         """
         value = self._get(name, required=default is None)
-        fallback = least if default is None else default
+        fallback = minimum if default is None else default
         if value is None:
             return fallback
         number = _number(value)
-        if number is None or not least <= number <= most or (whole and number != int(number)):
+        if number is None or not minimum <= number <= maximum or (whole and number != int(number)):
             kind = "a whole number" if whole else "a number"
-            self.wrong(name, f"got {_shown(value)}, must be {kind} from {least:g} to {most:g}")
+            self.wrong(name, f"got {_shown(value)}, must be {kind} from {minimum:g} to {maximum:g}")
             return fallback
         # Six digits are enough for hours and dollars. The table stores 38, and a float has more than six.
         return int(number) if whole else round(number, 6)
@@ -163,8 +163,8 @@ class Fields:
     def metadata(self, name: str = "metadata") -> dict[str, str]:
         """Return a mapping of texts within OpenAI's limits."""
         pairs = self.mapping(name) or {}
-        if len(pairs) > _MOST_PAIRS:
-            self.wrong(name, f"has {len(pairs)} pairs, at most {_MOST_PAIRS} are allowed")
+        if len(pairs) > _MAX_PAIRS:
+            self.wrong(name, f"has {len(pairs)} pairs, at most {_MAX_PAIRS} are allowed")
         for key, value in pairs.items():
             if not isinstance(value, str) or not 0 < len(key) <= _LONGEST_KEY or len(value) > _LONGEST_VALUE:
                 self.wrong(

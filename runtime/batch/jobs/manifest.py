@@ -31,9 +31,9 @@ from inference_contracts.units import SECONDS_PER_HOUR
 #: Formats whose lines may be complete requests.
 LINES: Final = ("jsonl",)
 #: The same for every queue. Each team has its own highest priority.
-LEAST_PRIORITY: Final = 0
+MIN_PRIORITY: Final = 0
 _LONGEST_TEMPLATE: Final = 256 * 1024
-_MOST_INPUTS: Final = 1000
+_MAX_INPUTS: Final = 1000
 _INPUT: Final = r"s3://([a-z0-9][a-z0-9.-]{1,61}[a-z0-9])/(.{1,1024})"
 
 
@@ -104,13 +104,13 @@ def requested_manifest(
     signals: Signals that the team may write, by name.
     hours: Hours until the deadline as requested. The queue's deadline may be earlier.
     """
-    most_usd = team.monthly_budget_usd
+    max_usd = team.monthly_budget_usd
     return JobManifest(
         inputs=inputs,
         endpoint=endpoint,
         priority=_read_priority(options, queue, team),
         deadline_hours=min(hours, queue.deadline_hours),
-        budget_usd=options.number("budget_usd", default=most_usd, least=0, most=most_usd),
+        budget_usd=options.number("budget_usd", default=max_usd, minimum=0, maximum=max_usd),
         skip_invalid=options.flag("skip_invalid"),
         accept_late=options.flag("accept_late"),
         signal=read_signal(options, signals, endpoint=endpoint),
@@ -139,10 +139,10 @@ def read_manifest(
         endpoint=endpoint,
         priority=_read_priority(fields, queue, team),
         deadline_hours=fields.number(
-            "deadlineHours", default=queue.deadline_hours, least=0.01, most=queue.deadline_hours
+            "deadlineHours", default=queue.deadline_hours, minimum=0.01, maximum=queue.deadline_hours
         ),
         budget_usd=fields.number(
-            "budgetUsd", default=team.monthly_budget_usd, least=0, most=team.monthly_budget_usd
+            "budgetUsd", default=team.monthly_budget_usd, minimum=0, maximum=team.monthly_budget_usd
         ),
         skip_invalid=fields.flag("skipInvalid"),
         accept_late=fields.flag("acceptLate"),
@@ -163,15 +163,15 @@ def read_manifest(
 def _read_priority(fields: Fields, queue: Queue, team: BatchTeam) -> int:
     """Read the priority of a job: by default the queue's, and never above the team's highest."""
     default = min(queue.priority, team.max_priority)
-    most = team.max_priority
-    return int(fields.number("priority", default=default, least=LEAST_PRIORITY, most=most, whole=True))
+    maximum = team.max_priority
+    return int(fields.number("priority", default=default, minimum=MIN_PRIORITY, maximum=maximum, whole=True))
 
 
 def _inputs(fields: Fields, team: BatchTeam) -> tuple[Input, ...]:
     """Read the inputs. All of them must lie below the team's data prefixes."""
     addresses = fields.texts("inputs", required=True)
-    if len(addresses) > _MOST_INPUTS:
-        fields.wrong("inputs", f"has {len(addresses)} entries, at most {_MOST_INPUTS} are allowed")
+    if len(addresses) > _MAX_INPUTS:
+        fields.wrong("inputs", f"has {len(addresses)} entries, at most {_MAX_INPUTS} are allowed")
         return ()
     inputs = (_input(fields, f"inputs[{place}]", address, team) for place, address in enumerate(addresses))
     return tuple(each for each in inputs if each is not None)

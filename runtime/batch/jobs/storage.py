@@ -42,12 +42,12 @@ class Storage:
         which = {"VersionId": version} if version else {}
         return self._content(Bucket=bucket, Key=key, IfMatch=f'"{etag}"', **which)
 
-    def read_beginning(self, bucket: str, key: str, most_bytes: int) -> bytes:
+    def read_beginning(self, bucket: str, key: str, max_bytes: int) -> bytes:
         """Return the first bytes of an object that is not empty; None if it is gone.
 
-        most_bytes: How many, at most.
+        max_bytes: How many, at most.
         """
-        return self._content(Bucket=bucket, Key=key, Range=f"bytes=0-{most_bytes - 1}") or b""
+        return self._content(Bucket=bucket, Key=key, Range=f"bytes=0-{max_bytes - 1}") or b""
 
     def sizes(self, prefix: str) -> dict[str, int]:
         """Return the sizes in bytes of all objects below a prefix, by key."""

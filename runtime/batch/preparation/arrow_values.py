@@ -23,7 +23,7 @@ from inference_contracts.units import SECONDS_PER_DAY
 #: Converts an array to JSON values.
 Reader = Callable[[Any], list[Any]]
 
-_MOST_LEVELS: Final = 32
+_MAX_LEVELS: Final = 32
 _EPOCH: Final = datetime(1970, 1, 1)
 #: Units per second, and their number of digits.
 _UNITS: Final = {"s": (1, 0), "ms": (10**3, 3), "us": (10**6, 6), "ns": (10**9, 9)}
@@ -77,7 +77,7 @@ def _value(reader: Reader, array: Any) -> Any:
         return UnreadableValue(str(error))
 
 
-def reader_of(kind: Any, name: str, *, levels: int = _MOST_LEVELS) -> Reader:
+def reader_of(kind: Any, name: str, *, levels: int = _MAX_LEVELS) -> Reader:
     """Return the function that converts arrays of a type.
 
     name: Name of the column, for the message.
@@ -85,7 +85,7 @@ def reader_of(kind: Any, name: str, *, levels: int = _MOST_LEVELS) -> Reader:
     Raises UnsupportedTypeError if JSON has no counterpart for the type.
     """
     if not levels:
-        raise UnsupportedTypeError(f"column {name}: is nested more than {_MOST_LEVELS} deep")
+        raise UnsupportedTypeError(f"column {name}: is nested more than {_MAX_LEVELS} deep")
     if types.is_nested(kind):
         return _nested_reader(kind, name, levels - 1)
     if types.is_dictionary(kind):

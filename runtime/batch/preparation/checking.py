@@ -16,7 +16,7 @@ from batch.contracts.request import JobRequest
 from batch.objects import InputFaultError, Objects
 from batch.preparation import error_rows
 from batch.preparation.csv_rows import rows
-from batch.preparation.custom_ids import digests, merged
+from batch.preparation.custom_ids import digests, merge_runs
 from batch.preparation.cutting import NumberedLine, cut_shards
 from batch.preparation.input_text import InputRow, UnreadableInputError, text_of
 from batch.preparation.line_checks import BadLine, CheckedLine, check_request
@@ -32,10 +32,10 @@ from inference_contracts.prompt_template import RenderingError
 from inference_contracts.request_limits import RequestLimits
 
 #: One function checks this many of the shortest rows in well under its fifteen minutes.
-_MOST_CSV_BYTES = 512 * 2**20
+_MAX_CSV_BYTES = 512 * 2**20
 #: Most invalid lines of a segment. Above this, the input as a whole is wrong, and a list of all lines would
 #: take too long.
-_MOST_INVALID = 1_000_000
+_MAX_INVALID = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,7 @@ def check_segment(
     check = _Check(request, segment, objects, limits)
     objects.write_stream(keys.segment_errors(segment.number), check.error_rows())
     objects.write_stream(
-        keys.segment_ids(segment.number), merged(check.digests), content_type="application/octet-stream"
+        keys.segment_ids(segment.number), merge_runs(check.digests), content_type="application/octet-stream"
     )
     report = check.report()
     objects.write(keys.segment(segment.number), report.to_json().encode())
@@ -175,8 +175,8 @@ class _Check:
     def _until_too_many(self, lines: Iterator[_Found]) -> Iterator[_Found]:
         """Iterate over lines until too many are invalid."""
         for found in lines:
-            if self._invalid == _MOST_INVALID:
-                reason = f"has {_MOST_INVALID:,} invalid lines in one part of it; the rest was not read"
+            if self._invalid == _MAX_INVALID:
+                reason = f"has {_MAX_INVALID:,} invalid lines in one part of it; the rest was not read"
                 raise UnreadableInputError(reason, line=found.number)
             yield found
 
@@ -225,9 +225,9 @@ class _Check:
 
     def _rows(self) -> Iterator[InputRow]:
         if self._source.format == "csv":
-            if self._segment.end > _MOST_CSV_BYTES:
+            if self._segment.end > _MAX_CSV_BYTES:
                 raise UnreadableInputError(
-                    f"has {self._segment.end:,} bytes; a CSV file may have {_MOST_CSV_BYTES:,}, "
+                    f"has {self._segment.end:,} bytes; a CSV file may have {_MAX_CSV_BYTES:,}, "
                     "because one function reads it: write several files, JSON Lines or Parquet"
                 )
             yield from rows(self._stream(0), limit=self._request.limits.line_bytes)

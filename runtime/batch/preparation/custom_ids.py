@@ -45,7 +45,7 @@ def digests(ids: Iterable[tuple[str, int]]) -> bytes:
     return b"".join(records)
 
 
-def merged(runs: Sequence[bytes]) -> Iterator[bytes]:
+def merge_runs(runs: Sequence[bytes]) -> Iterator[bytes]:
     """Merge the runs of a segment, and iterate over the sorted digests in pieces.
 
     runs: Results of `digests` for each run.
@@ -62,7 +62,7 @@ def _split(run: bytes) -> Iterator[bytes]:
 def repetitions(segments: Sequence[Iterable[bytes]]) -> Iterator[Repetition]:
     """Iterate over all repeated uses of custom_ids.
 
-    segments: Results of `merged` by segment number, in pieces of any size.
+    segments: Results of `merge_runs` by segment number, in pieces of any size.
     """
     streams = [_records(number, pieces) for number, pieces in enumerate(segments)]
     first: tuple[bytes, int, int] = (b"", 0, 0)

@@ -23,7 +23,7 @@ def row(*, line: int, custom_id: str | None, code: str, reasons: Sequence[str]) 
     return json.dumps(document, ensure_ascii=True, separators=(",", ":")).encode() + b"\n"
 
 
-def moved(rows: Iterable[bytes], lines_before: int) -> Iterator[bytes]:
+def renumber_rows(rows: Iterable[bytes], lines_before: int) -> Iterator[bytes]:
     """Renumber the rows of a segment to lines of the whole input.
 
     rows: Complete rows, as `row` returns them.

@@ -44,17 +44,17 @@ def image_request_faults(body: Mapping[str, Any]) -> Iterator[str]:
     body: The body, or the parameters of a template.
     """
     given = {name: value for name, value in body.items() if value is not None}
-    for name, (least, most, whole) in _NUMBERS.items():
-        if name in given and not _fits(given[name], least, most, whole=whole):
+    for name, (minimum, maximum, whole) in _NUMBERS.items():
+        if name in given and not _fits(given[name], minimum, maximum, whole=whole):
             kind = "a whole number" if whole else "a number"
-            span = f" from {least:,} to {most:,}" if most < float("inf") else ""
-            yield f"body.{name}: must be {kind}{span}; got {shown(given[name])}"
+            span = f" from {minimum:,} to {maximum:,}" if maximum < float("inf") else ""
+            yield f"body.{name}: must be {kind}{span}; got {show_value(given[name])}"
     for name, choices in _CHOICES.items():
         if name in given and given[name] not in choices:
-            yield f"body.{name}: must be one of {', '.join(choices)}; got {shown(given[name])}"
+            yield f"body.{name}: must be one of {', '.join(choices)}; got {show_value(given[name])}"
     for name in _TEXTS:
         if name in given and not isinstance(given[name], str):
-            yield f"body.{name}: must be a string; got {shown(given[name])}"
+            yield f"body.{name}: must be a string; got {show_value(given[name])}"
     yield from _size_faults(given)
 
 
@@ -62,7 +62,7 @@ def _size_faults(given: Mapping[str, Any]) -> Iterator[str]:
     """Iterate over the problems of the size, and of the pixels of all images together."""
     size = read_size(given.get("size"))
     if "size" in given and size is None:
-        yield f"body.size: must be WIDTHxHEIGHT, such as 1024x1024; got {shown(given['size'])}"
+        yield f"body.size: must be WIDTHxHEIGHT, such as 1024x1024; got {show_value(given['size'])}"
         return
     width, height = size or (DEFAULT_IMAGE_SIDE, DEFAULT_IMAGE_SIDE)
     count = given.get("n", 1)
@@ -73,13 +73,13 @@ def _size_faults(given: Mapping[str, Any]) -> Iterator[str]:
         )
 
 
-def _fits(value: object, least: float, most: float, *, whole: bool) -> bool:
+def _fits(value: object, minimum: float, maximum: float, *, whole: bool) -> bool:
     """Return whether a value is a number in a range."""
     kinds = (int,) if whole else (int, float)
-    return type(value) in kinds and isinstance(value, int | float) and least <= value <= most
+    return type(value) in kinds and isinstance(value, int | float) and minimum <= value <= maximum
 
 
-def shown(value: object) -> str:
+def show_value(value: object) -> str:
     """Return a value, shortened for a message."""
     text = json.dumps(value, ensure_ascii=False) if value is not None else "nothing"
     return text if len(text) <= 80 else f"{text[:77]}..."  # noqa: PLR2004 - a line of a message

@@ -12,9 +12,9 @@ import math
 from collections.abc import Iterable
 from typing import Any, Final
 
-_MOST_LEVELS: Final = 128
-_LEAST_NUMBER: Final = -(2**63)
-_MOST_NUMBER: Final = 2**64 - 1
+_MAX_LEVELS: Final = 128
+_MIN_NUMBER: Final = -(2**63)
+_MAX_NUMBER: Final = 2**64 - 1
 _LONGEST_SHOWN: Final = 40
 
 
@@ -30,7 +30,7 @@ def read_json(content: bytes) -> Any:
     except RecursionError:
         raise ValueError(_too_deep()) from None
     # Each level has a bracket.
-    if text.count("[") + text.count("{") > _MOST_LEVELS and _is_deep(value):
+    if text.count("[") + text.count("{") > _MAX_LEVELS and _is_deep(value):
         raise ValueError(_too_deep())
     if "\\u" in text and _has_surrogate(value):
         raise ValueError("half of a surrogate pair is not a character")
@@ -40,7 +40,7 @@ def read_json(content: bytes) -> Any:
 def _is_deep(value: Any) -> bool:
     """Return whether a value has more levels than allowed."""
     level = [value]
-    for _ in range(_MOST_LEVELS):
+    for _ in range(_MAX_LEVELS):
         level = [child for each in level for child in _children(each)]
         if not level:
             return False
@@ -65,12 +65,12 @@ def _has_surrogate(value: Any) -> bool:
 
 def _too_deep() -> str:
     """Return the error message for too many levels."""
-    return f"nested more than {_MOST_LEVELS} deep"
+    return f"nested more than {_MAX_LEVELS} deep"
 
 
 def _whole(digits: str) -> int:
-    number = int(digits) if len(digits) <= _LONGEST_SHOWN else _MOST_NUMBER + 1
-    if not _LEAST_NUMBER <= number <= _MOST_NUMBER:
+    number = int(digits) if len(digits) <= _LONGEST_SHOWN else _MAX_NUMBER + 1
+    if not _MIN_NUMBER <= number <= _MAX_NUMBER:
         raise ValueError(f"{_shown(digits)} does not fit into 64 bits; write it as a string")
     return number
 

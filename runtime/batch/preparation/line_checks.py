@@ -12,7 +12,7 @@ from typing import Any
 
 from batch.contracts.request import JobRequest
 from batch.preparation.estimate import image_request_tokens, input_tokens, output_tokens, parts
-from batch.preparation.image_line_checks import image_request_faults, shown
+from batch.preparation.image_line_checks import image_request_faults, show_value
 from batch.preparation.json_values import read_json
 from inference_contracts.batch_body_fields import BODY_FIELDS, IMAGES_PATH, PART_TYPES
 from inference_contracts.request_limits import RequestLimits, body_faults
@@ -26,13 +26,13 @@ _QUESTIONS: Mapping[str, str] = {
     "/v1/embeddings": "input",
     IMAGES_PATH: "prompt",
 }
-_MOST_ANSWERS = 128
+_MAX_ANSWERS = 128
 #: Largest numbers of the fields that decide the price of a line.
 _WHOLE_NUMBERS: Mapping[str, int] = {
     "max_tokens": 10_000_000,
     "max_completion_tokens": 10_000_000,
-    "n": _MOST_ANSWERS,
-    "best_of": _MOST_ANSWERS,
+    "n": _MAX_ANSWERS,
+    "best_of": _MAX_ANSWERS,
 }
 _BEGINNING = 1024
 # Without it, vllm-omni 0.30.0 computes 50 steps of an image, whatever the model was made for
@@ -126,18 +126,18 @@ def checked(
 def id_faults(custom_id: object) -> Iterator[str]:
     """Iterate over the problems of a custom_id."""
     if not isinstance(custom_id, str) or not 1 <= len(custom_id) <= _LONGEST_ID:
-        yield f"custom_id: must be a string of 1 to {_LONGEST_ID} characters; got {shown(custom_id)}"
+        yield f"custom_id: must be a string of 1 to {_LONGEST_ID} characters; got {show_value(custom_id)}"
     elif not custom_id.isprintable():
-        yield f"custom_id: must have only printable characters; got {shown(custom_id)}"
+        yield f"custom_id: must have only printable characters; got {show_value(custom_id)}"
 
 
 def _envelope_faults(line: Mapping[str, Any], request: JobRequest) -> Iterator[str]:
     """Iterate over the problems of the fields around the body."""
     yield from id_faults(line.get("custom_id"))
     if line.get("method") != "POST":
-        yield f"method: must be POST; got {shown(line.get('method'))}"
+        yield f"method: must be POST; got {show_value(line.get('method'))}"
     if line.get("url") != request.endpoint:
-        yield f"url: must be the job's endpoint {request.endpoint}; got {shown(line.get('url'))}"
+        yield f"url: must be the job's endpoint {request.endpoint}; got {show_value(line.get('url'))}"
     for key in sorted(set(line) - _KEYS):
         yield f"{key[:64]}: not a field of a request; those are {', '.join(sorted(_KEYS))}"
 
@@ -145,10 +145,10 @@ def _envelope_faults(line: Mapping[str, Any], request: JobRequest) -> Iterator[s
 def _body_faults(body: object, request: JobRequest) -> Iterator[str]:
     """Iterate over the problems of the body."""
     if not isinstance(body, dict):
-        yield f"body: must be an object; got {shown(body)}"
+        yield f"body: must be an object; got {show_value(body)}"
         return
     if body.get("model") != request.model:
-        yield f"body.model: must be the job's model {request.model!r}; got {shown(body.get('model'))}"
+        yield f"body.model: must be the job's model {request.model!r}; got {show_value(body.get('model'))}"
     yield from parameter_faults(body, request.endpoint)
     question = _QUESTIONS[request.endpoint]
     asked = body.get(question)
@@ -156,9 +156,9 @@ def _body_faults(body: object, request: JobRequest) -> Iterator[str]:
         yield from _message_faults(asked)
     elif request.endpoint == IMAGES_PATH:
         if not asked or not isinstance(asked, str):
-            yield f"body.prompt: must be a string, not empty; got {shown(asked)}"
+            yield f"body.prompt: must be a string, not empty; got {show_value(asked)}"
     elif not asked or not isinstance(asked, str | list):
-        yield f"body.{question}: must be a string or a list of strings, not empty; got {shown(asked)}"
+        yield f"body.{question}: must be a string or a list of strings, not empty; got {show_value(asked)}"
     for kind, value in parts(body):
         if kind == "image":
             yield from _image_faults(value)
@@ -179,10 +179,10 @@ def parameter_faults(body: Mapping[str, Any], endpoint: str) -> Iterator[str]:
         return
     if body.get("stream"):
         yield "body.stream: a batch is not streamed; leave it out"
-    for field, most in _WHOLE_NUMBERS.items():
+    for field, maximum in _WHOLE_NUMBERS.items():
         value = body.get(field)
-        if value is not None and (type(value) is not int or not 1 <= value <= most):
-            yield f"body.{field}: must be a whole number from 1 to {most:,}; got {shown(value)}"
+        if value is not None and (type(value) is not int or not 1 <= value <= maximum):
+            yield f"body.{field}: must be a whole number from 1 to {maximum:,}; got {show_value(value)}"
 
 
 def limit_faults(body: object, limits: RequestLimits | None) -> Iterator[str]:
@@ -197,11 +197,11 @@ def limit_faults(body: object, limits: RequestLimits | None) -> Iterator[str]:
 def _message_faults(messages: object) -> Iterator[str]:
     """Iterate over the problems of the messages."""
     if not isinstance(messages, list) or not messages:
-        yield f"body.messages: must be a list of messages, not empty; got {shown(messages)}"
+        yield f"body.messages: must be a list of messages, not empty; got {show_value(messages)}"
         return
     for place, message in enumerate(messages):
         if not isinstance(message, dict) or not isinstance(message.get("role"), str):
-            yield f"body.messages[{place}]: must be an object with a role; got {shown(message)}"
+            yield f"body.messages[{place}]: must be an object with a role; got {show_value(message)}"
             continue
         content = message.get("content")
         for number, part in enumerate(content if isinstance(content, list) else ()):
@@ -209,7 +209,7 @@ def _message_faults(messages: object) -> Iterator[str]:
             if kind not in PART_TYPES:
                 allowed = ", ".join(PART_TYPES)
                 where = f"body.messages[{place}].content[{number}].type"
-                yield f"{where}: must be one of {allowed}; got {shown(kind)}"
+                yield f"{where}: must be one of {allowed}; got {show_value(kind)}"
 
 
 def _image_faults(address: str) -> Iterator[str]:

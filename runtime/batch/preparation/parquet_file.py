@@ -36,15 +36,15 @@ _CODECS: Final = ("SNAPPY", "GZIP", "UNCOMPRESSED")
 _MAGIC: Final = b"PAR1"
 _ENCRYPTED: Final = b"PARE"
 _TAIL_BYTES: Final = 8
-_MOST_FOOTER_BYTES: Final = 16 * 2**20
+_MAX_FOOTER_BYTES: Final = 16 * 2**20
 # Most leaf columns. Each has a buffer of its own.
 _BUFFER_BYTES: Final = 32 * 2**20
-_LEAST_BUFFER_BYTES: Final = 2**16
-_MOST_BUFFER_BYTES: Final = 4 * 2**20
+_MIN_BUFFER_BYTES: Final = 2**16
+_MAX_BUFFER_BYTES: Final = 4 * 2**20
 # A page must be whole in memory, and so must a column of one page.
 _MOST_PAGE_BYTES: Final = 512 * 2**20
 _BATCH_BYTES: Final = 4 * 2**20
-_MOST_BATCH_ROWS: Final = 1024
+_MAX_BATCH_ROWS: Final = 1024
 _SHOWN: Final = 10
 _LONGEST_WORDS: Final = 300
 
@@ -94,7 +94,7 @@ class ParquetFile:
         row_group: Index in the file, from 0.
         """
         group = self.row_groups[row_group]
-        rows = min(max(_BATCH_BYTES * group.rows // max(1, group.size), 1), _MOST_BATCH_ROWS)
+        rows = min(max(_BATCH_BYTES * group.rows // max(1, group.size), 1), _MAX_BATCH_ROWS)
         return cast(Iterator[Any], self._file.iter_batches(rows, row_groups=[row_group], use_threads=False))
 
     def _read_schema(self) -> Iterator[str]:
@@ -128,10 +128,10 @@ def _check_frame(read: Callable[[int, int], bytes], size: int) -> None:
     if (head, tail[-len(_MAGIC) :]) != (_MAGIC, _MAGIC):
         raise UnreadableInputError("does not begin and end with PAR1: it is not Parquet, or it was cut off")
     footer = int.from_bytes(tail[: -len(_MAGIC)], "little")
-    if footer > min(size - len(_MAGIC) - _TAIL_BYTES, _MOST_FOOTER_BYTES):
+    if footer > min(size - len(_MAGIC) - _TAIL_BYTES, _MAX_FOOTER_BYTES):
         raise UnreadableInputError(
             f"says that its footer has {footer:,} bytes; the file has {size:,}, and a footer "
-            f"{_MOST_FOOTER_BYTES:,} at most: write it with fewer row groups"
+            f"{_MAX_FOOTER_BYTES:,} at most: write it with fewer row groups"
         )
 
 
@@ -141,7 +141,7 @@ def _open(file: RangedFile) -> Any:
     return pq.ParquetFile(
         file,
         metadata=metadata,
-        buffer_size=min(max(share, _LEAST_BUFFER_BYTES), _MOST_BUFFER_BYTES),
+        buffer_size=min(max(share, _MIN_BUFFER_BYTES), _MAX_BUFFER_BYTES),
         # In nanoseconds, old (INT96) timestamps end in 2262. Later ones would silently become another time.
         coerce_int96_timestamp_unit="us",
         page_checksum_verification=True,

@@ -63,7 +63,9 @@ def _invalid_rows(
         if report.invalid:
             pieces = objects.pieces(keys.segment_errors(report.number))
             lines = read_lines(pieces, first_offset=0, limit=_ROW_BYTES)
-            yield from error_rows.moved((line.content for line in lines if line.content), lines_before)
+            yield from error_rows.renumber_rows(
+                (line.content for line in lines if line.content), lines_before
+            )
     for each in repetitions(_digests(keys, searched, objects)):
         repeated.value += 1
         first = each.first_line + before[each.first_segment]

@@ -12,7 +12,7 @@ from inference_contracts.json_record import JsonRecord
 from inference_contracts.units import SECONDS_PER_HOUR
 
 # S3 joins the shards' results from this many parts at most, and a map has this many children at most.
-_MOST_SHARDS = 10_000
+_MAX_SHARDS = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,11 +139,11 @@ def _problems(request: JobRequest, sums: Plan, *, is_known: bool) -> Iterator[Pl
             "too_many_lines",
             f"{sums.lines:,} lines; a job may have {request.limits.lines:,}: submit several jobs",
         )
-    if sums.shards > _MOST_SHARDS:
+    if sums.shards > _MAX_SHARDS:
         yield PlanProblem(
             "too_large",
             f"{sums.input_tokens + sums.output_tokens:,} tokens make {sums.shards:,} shards; a job may have "
-            f"{_MOST_SHARDS:,}: submit several jobs",
+            f"{_MAX_SHARDS:,}: submit several jobs",
         )
     if sums.repeated:
         yield PlanProblem(

@@ -51,7 +51,7 @@ def main(socket: str, memory_bytes: str, row_seconds: str, total_seconds: str) -
 def _first(question: Mapping[str, Any]) -> tuple[_Answer, dict[str, str]]:
     """Compile the template."""
     try:
-        prompts = Prompts(question["text"], most_characters=question["most_characters"])
+        prompts = Prompts(question["text"], max_characters=question["most_characters"])
     except RenderingError as error:
         return _first, {"wrong": str(error)}
 

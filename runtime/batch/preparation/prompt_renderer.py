@@ -49,13 +49,13 @@ class PromptRenderer:
     """The template of a job. Close it after use.
 
     text: Jinja2 template.
-    most_characters: Longest prompt.
+    max_characters: Longest prompt.
     limits: What rendering may cost.
     Raises RenderingError if the text is not a valid template, or uses a forbidden feature. Raises
         CostlyTemplateError if compiling it exceeds a limit.
     """
 
-    def __init__(self, text: str, *, most_characters: int, limits: RenderingLimits = LIMITS) -> None:
+    def __init__(self, text: str, *, max_characters: int, limits: RenderingLimits = LIMITS) -> None:
         self._limits = limits
         own, others = socket.socketpair()
         with others:
@@ -72,7 +72,7 @@ class PromptRenderer:
             )
         self._link = Connection(own.detach())
         try:
-            self._ask({"text": text, "most_characters": most_characters})
+            self._ask({"text": text, "most_characters": max_characters})
         except BaseException:
             self.close()
             raise

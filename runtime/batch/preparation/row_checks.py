@@ -51,8 +51,8 @@ class RowChecks:
             raise RenderingError("; ".join(faults))
         self._request = request
         self._template = template
-        most = request.limits.request_tokens * _CHARACTERS_PER_TOKEN
-        self._prompts = PromptRenderer(template.text, most_characters=most)
+        maximum = request.limits.request_tokens * _CHARACTERS_PER_TOKEN
+        self._prompts = PromptRenderer(template.text, max_characters=maximum)
 
     def close(self) -> None:
         """End the process that renders."""

@@ -12,7 +12,7 @@ from inference_contracts.batch_keys import JobKeys
 _READS_AT_ONCE = 16
 
 
-def unpublished(job: str, objects: Objects) -> list[str]:
+def list_unpublished(job: str, objects: Objects) -> list[str]:
     """Return the finished parts of a job whose answers are not all in the store."""
     keys = JobKeys(job)
     sizes = objects.sizes(keys.parts)
@@ -28,13 +28,13 @@ def unpublished(job: str, objects: Objects) -> list[str]:
 
 def write_publications(job: str, objects: Objects) -> int:
     """List the parts to publish, one per line, and return their number."""
-    parts = unpublished(job, objects)
+    parts = list_unpublished(job, objects)
     lines = b"".join(json.dumps({"part": part}).encode() + b"\n" for part in parts)
     objects.write(JobKeys(job).publications, lines, content_type="application/jsonl")
     return len(parts)
 
 
-def published(job: str, objects: Objects) -> Published:
+def count_published(job: str, objects: Objects) -> Published:
     """Return the counts of a job's published answers."""
     keys = objects.sizes(JobKeys(job).published)
     with ThreadPoolExecutor(_READS_AT_ONCE) as pool:

@@ -21,7 +21,7 @@ from inference_contracts.units import SECONDS_PER_HOUR
 #: Hours of waiting that equal one step of priority.
 HOURS_PER_PRIORITY: Final = 1.0
 # Shortest time of a shard: reading, committing and reporting.
-_LEAST_SHARD_SECONDS = 1.0
+_MIN_SHARD_SECONDS = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,12 +52,12 @@ class WaitingOrRunning:
         """Return the places needed to end by the deadline; if it is too late, all that the job can use."""
         left = max(self.deadline - now, 0.0)
         # A shard cannot be divided: each place finishes this many whole shards before the deadline.
-        rounds = math.floor(left / max(self.seconds_per_shard, _LEAST_SHARD_SECONDS))
+        rounds = math.floor(left / max(self.seconds_per_shard, _MIN_SHARD_SECONDS))
         return math.ceil(self.shards / max(rounds, 1))
 
 
 def allot(
-    jobs: Iterable[WaitingOrRunning], places: int, *, now: float, most: Mapping[str, int] | None = None
+    jobs: Iterable[WaitingOrRunning], places: int, *, now: float, maximum: Mapping[str, int] | None = None
 ) -> Mapping[str, int]:
     """Return the places of every job. A waiting job with 0 places continues to wait.
 
@@ -65,13 +65,13 @@ def allot(
 
     jobs: All jobs of one model with unfinished shards.
     places: Shards that the model's workers run at the same time.
-    most: Maximum number of places by team. Other teams may hold all.
+    maximum: Maximum number of places by team. Other teams may hold all.
     """
-    most = most or {}
+    maximum = maximum or {}
     ranked = sorted((job for job in jobs if job.shards > 0), key=lambda job: job.rank(now))
     allotted = {job.job: int(job.is_running) for job in ranked}
     free = places - sum(allotted.values())
-    left = defaultdict(lambda: places, most)
+    left = defaultdict(lambda: places, maximum)
     for job in ranked:
         left[job.team] -= allotted[job.job]
     for job in ranked:

@@ -10,7 +10,7 @@ from typing import Final
 from batch.scheduling.allotment import WaitingOrRunning, allot
 
 #: Shortest step of a prediction. The places of a job that ends within a step become free at the end of it.
-_LEAST_STEP_SECONDS: Final = 60.0
+_MIN_STEP_SECONDS: Final = 60.0
 #: Shards that are left by rounding.
 _NOTHING: Final = 1e-6
 
@@ -28,7 +28,7 @@ class ForecastJob:
 
 
 def expected_ends(
-    jobs: Iterable[ForecastJob], places: int, *, speed: float, now: float, most: Mapping[str, int]
+    jobs: Iterable[ForecastJob], places: int, *, speed: float, now: float, maximum: Mapping[str, int]
 ) -> dict[str, float]:
     """Return the time at which each job is expected to end, in seconds since 1970.
 
@@ -41,7 +41,7 @@ def expected_ends(
     would have had at that rate, or with all places if it had none.
 
     jobs: All jobs of one model with unfinished shards.
-    places, most: As in `allot`.
+    places, maximum: As in `allot`.
     speed: Speed of the model (`batch.scheduling.speed`).
     """
     open_jobs = {each.wanted.job: each for each in jobs if each.wanted.shards > 0}
@@ -52,7 +52,7 @@ def expected_ends(
         wanted = [
             replace(each.wanted, shards=math.ceil(left[name] - _NOTHING)) for name, each in open_jobs.items()
         ]
-        allotted = allot(wanted, places, now=at, most=most)
+        allotted = allot(wanted, places, now=at, maximum=maximum)
         rates = _rates(open_jobs, allotted, speed)
         step = _step(open_jobs, left, rates, at)
         for name, each in list(open_jobs.items()):
@@ -97,4 +97,4 @@ def _step(
     """Return the time until the next job ends or reaches its deadline. Each step ends at least one job."""
     times = [left[name] / rates[name] for name in open_jobs if rates[name]]
     times += [each.wanted.deadline - at for each in open_jobs.values()]
-    return max(min(times), _LEAST_STEP_SECONDS)
+    return max(min(times), _MIN_STEP_SECONDS)

@@ -37,13 +37,13 @@ class ModelState:
     """Shards that its workers run at the same time."""
     speed: float
     """Measured speed (`batch.scheduling.speed`)."""
-    most: Mapping[str, int]
+    maximum: Mapping[str, int]
     """Maximum number of places by team."""
 
     def ends(self, candidates: Sequence[SchedulingCandidate], now: float) -> dict[str, float]:
         """Return the expected end of each job."""
         jobs = [each.forecast(self.speed, self.places) for each in candidates]
-        return expected_ends(jobs, self.places, speed=self.speed, now=now, most=self.most)
+        return expected_ends(jobs, self.places, speed=self.speed, now=now, maximum=self.maximum)
 
 
 def judge(candidates: Sequence[SchedulingCandidate], model: ModelState, *, now: float) -> Judgement:

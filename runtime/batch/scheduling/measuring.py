@@ -11,12 +11,12 @@ from typing import Final
 from batch.jobs.job_progress import ProgressTable
 from batch.scheduling.admissions import Admission, AdmissionTable, Measured
 from batch.scheduling.open_jobs import OpenJob
-from batch.scheduling.speed import LEAST_SPEED, SpeedTable, followed_by
+from batch.scheduling.speed import MIN_SPEED, SpeedTable, followed_by
 from inference_contracts.batch_limits import SHARDS_PER_WORKER
 
 #: Least time between two measurements of a job. Workers report twice a minute, and reading the progress of a
 #: very large job takes a tenth of a second.
-LEAST_INTERVAL_SECONDS: Final = 240.0
+MIN_INTERVAL_SECONDS: Final = 240.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +80,7 @@ class SpeedMeter:
         before = admission.measured
         if before is None:
             return _Running(each, admission, self._answered(each), 0.0, admission.places, 0.0)
-        if now - before.at < LEAST_INTERVAL_SECONDS:
+        if now - before.at < MIN_INTERVAL_SECONDS:
             return None
         answered = self._answered(each)
         left = admission.shards - (before.answered - before.answered_before) / admission.lines_per_shard
@@ -105,7 +105,7 @@ class SpeedMeter:
         if sum(each.held for each in again) * SHARDS_PER_WORKER < places:
             found = max(found, speed)
         seconds = max(each.seconds for each in again)
-        speed = max(followed_by(speed, found, seconds), LEAST_SPEED)
+        speed = max(followed_by(speed, found, seconds), MIN_SPEED)
         self._speeds.put(model, speed, now=now)
         return speed
 
@@ -121,7 +121,7 @@ class SpeedMeter:
             rate = followed_by(
                 before.shards_per_second, running.shards / running.held / running.seconds, running.seconds
             )
-            rate = max(rate, planned * LEAST_SPEED)
+            rate = max(rate, planned * MIN_SPEED)
             measured = replace(before, answered=running.answered, at=now, shards_per_second=rate)
         admission = replace(admission, measured=measured)
         self._admissions.put(admission, now=int(now))

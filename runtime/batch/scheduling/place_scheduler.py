@@ -73,8 +73,8 @@ class Scheduler:
             by_model[candidate.job.model].append(candidate)
         for model, candidates in by_model.items():
             places, speed = self._configuration.places(model), self._speeds.of(model)
-            most = {team.name: team.most_places(places) for team in self._configuration.teams}
-            judged = judge(candidates, ModelState(places, speed, most), now=now)
+            maximum = {team.name: team.max_places(places) for team in self._configuration.teams}
+            judged = judge(candidates, ModelState(places, speed, maximum), now=now)
             for candidate in (*judged.accepted, *judged.refused):
                 if candidate.job.id in judged.changed:
                     self._admissions.put(candidate.admission, now=int(now))
@@ -82,7 +82,7 @@ class Scheduler:
                 self._answer(candidate.admission, 0, "")
             # Deadlines are judged by all places: how many interactive requests leave changes with the hour.
             left = self._ceilings.of(model, places, now=now)
-            allotted = allot([each.wanted(speed) for each in judged.accepted], left, now=now, most=most)
+            allotted = allot([each.wanted(speed) for each in judged.accepted], left, now=now, maximum=maximum)
             for candidate in judged.accepted:
                 places, before = allotted.get(candidate.job.id, 0), candidate.admission.places
                 if places in {0, before} or (before is not None and resizes == 0):

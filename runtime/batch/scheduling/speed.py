@@ -15,7 +15,7 @@ from inference_contracts.batch_names import EXPIRY_ATTRIBUTE, ID_ATTRIBUTE
 #: Seconds after which a measured value has made up for half of the difference from the earlier one.
 _HALF_LIFE_SECONDS: Final = 900.0
 #: Lowest speed, so that a model that answers nothing for a day still gives finite times.
-LEAST_SPEED: Final = 0.001
+MIN_SPEED: Final = 0.001
 #: A speed that nothing has confirmed for this long is forgotten.
 _KEPT_SECONDS: Final = 7 * 24 * 3600
 

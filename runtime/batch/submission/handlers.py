@@ -29,7 +29,7 @@ _logger.setLevel(logging.INFO)
 #: File name extension of manifests.
 ENDING: Final = "manifest.json"
 # The inputs become part of a record, which DynamoDB limits to 400 KB.
-_MOST_BYTES: Final = 256 * 2**10
+_MAX_BYTES: Final = 256 * 2**10
 
 
 class Submissions:
@@ -53,7 +53,7 @@ class Submissions:
             _logger.warning("s3://%s/%s is not <queue>/<team>/…%s of this platform", bucket, key, ENDING)
             return None
         content = None
-        if found["size"] <= _MOST_BYTES:
+        if found["size"] <= _MAX_BYTES:
             content = self._storage.read_version(bucket, key, etag=etag, version=version)
             if content is None:
                 _logger.warning("s3://%s/%s has changed since, or is gone", bucket, key)
@@ -87,7 +87,7 @@ class Submissions:
     def _manifest(self, content: bytes | None, queue: Queue, team: BatchTeam) -> JobManifest:
         """Read a manifest; None if it is too large."""
         if content is None:
-            problem = JobError("manifest_too_large", f"the manifest has more than {_MOST_BYTES} bytes")
+            problem = JobError("manifest_too_large", f"the manifest has more than {_MAX_BYTES} bytes")
             raise InvalidError([problem])
         signals = self._configuration.signals_of(team.name)
         return read_manifest(content, queue=queue, team=team, signals=signals)

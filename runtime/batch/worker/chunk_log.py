@@ -87,13 +87,13 @@ class ChunkLog:
 
     store: Storage of its entries.
     identifier: Creates and parses the identifiers of rows.
-    most_bytes: Bytes of rows that may wait for their commit. Above that, `add` waits.
+    max_bytes: Bytes of rows that may wait for their commit. Above that, `add` waits.
     """
 
-    def __init__(self, store: ChunkStore, identifier: RowIdentifier, *, most_bytes: int) -> None:
+    def __init__(self, store: ChunkStore, identifier: RowIdentifier, *, max_bytes: int) -> None:
         self._store = store
         self._identifier = identifier
-        self._most = most_bytes
+        self._maximum = max_bytes
         self._next = 0
         self._committed = Ordinals()
         #: Totals of the rows in the log.
@@ -162,7 +162,7 @@ class ChunkLog:
         self._make_room()
 
     def _make_room(self) -> None:
-        if self._bytes < self._most:
+        if self._bytes < self._maximum:
             self._has_room.set()
         else:
             self._has_room.clear()

@@ -24,11 +24,11 @@ from batch.worker.pace import TOGETHER_SECONDS, Pace
 
 _CUT: Final = 0.75
 #: Range of the cut when answers take too long: the longer they take, the less remains of the limit.
-_LEAST_LEFT, _MOST_LEFT = 0.25, 0.9
+_MIN_LEFT, _MAX_LEFT = 0.25, 0.9
 _STEP_BESIDE_OTHERS: Final = 2.0
 _LONGEST_PAUSE_SECONDS: Final = 60.0
 _FIRST_PAUSE_SECONDS: Final = 0.1
-_MOST_DOUBLINGS: Final = 10
+_MAX_DOUBLINGS: Final = 10
 # If a smaller share of the limit is in use, the limit does not hold requests back, and their success tells
 # nothing about it.
 _IN_USE: Final = 0.8
@@ -49,15 +49,15 @@ class ConcurrencyLimit:
 
     Each permit must end with one of `succeeded`, `refused` and `ended`.
 
-    start, least, most: Initial value of the limit, and its range.
+    start, minimum, maximum: Initial value of the limit, and its range.
     inflation: Detects answers that take too long; None if the endpoint has no other clients.
     """
 
-    def __init__(self, *, start: int, least: int, most: int, inflation: Inflation | None = None) -> None:
+    def __init__(self, *, start: int, minimum: int, maximum: int, inflation: Inflation | None = None) -> None:
         self._limit = float(start)
         self._share = 1.0
-        self._least = float(least)
-        self._most = float(most)
+        self._minimum = float(minimum)
+        self._maximum = float(maximum)
         #: Limit at which the endpoint last refused; unknown at first.
         self._ceiling = 0.0
         self._step = start / 4 if inflation else float(start)
@@ -79,7 +79,7 @@ class ConcurrencyLimit:
     @property
     def limit(self) -> int:
         """Number of requests that may be in flight now."""
-        limit = self._least if self._inflation and self._inflation.learns else self._limit
+        limit = self._minimum if self._inflation and self._inflation.learns else self._limit
         return int(limit) if self._share == 1 else max(1, int(limit * self._share))
 
     def narrow(self, share: float) -> None:
@@ -188,7 +188,7 @@ class ConcurrencyLimit:
     def _give(self) -> Permit:
         now = self._now()
         self._in_flight += 1
-        self._pace.begun(now, self._in_flight, self.limit)
+        self._pace.record_start(now, self._in_flight, self.limit)
         return Permit(now, self._epoch)
 
     def _admit(self) -> None:
@@ -214,12 +214,12 @@ class ConcurrencyLimit:
         if times > 1:
             # The added waiting time grows with the number of requests in flight.
             self._is_cut_by_latency = True
-            self._cut(min(_MOST_LEFT, max(_LEAST_LEFT, 1 / times)))
+            self._cut(min(_MAX_LEFT, max(_MIN_LEFT, 1 / times)))
         elif inflation.learns != learnt:
             self._epoch += 1
 
     def _grow(self) -> None:
-        self._limit = min(self._most, self._limit + self._step / self._round)
+        self._limit = min(self._maximum, self._limit + self._step / self._round)
         self._successes += 1
         if self._successes >= self._round:
             self._begin_round()
@@ -240,14 +240,14 @@ class ConcurrencyLimit:
 
     def _cut(self, share: float) -> None:
         self._ceiling = self._limit
-        self._limit = max(self._least, self._limit * share)
+        self._limit = max(self._minimum, self._limit * share)
         self._step = 1.0
         self._begin_round()
         self._epoch += 1
 
     def _own_pause(self) -> float:
         # Refusals of a day in a row would exceed what a number can hold.
-        doublings = min(self._refusals_in_a_row, _MOST_DOUBLINGS)
+        doublings = min(self._refusals_in_a_row, _MAX_DOUBLINGS)
         longest = min(_LONGEST_PAUSE_SECONDS, _FIRST_PAUSE_SECONDS * 2.0**doublings)
         return random.uniform(longest / 2, longest)  # noqa: S311 - spreads workers, no security purpose
 

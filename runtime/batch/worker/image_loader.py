@@ -56,10 +56,10 @@ class Images:
     memory: Limit for the images of all lines.
     """
 
-    def __init__(self, client: Any, memory: MemoryBudget, *, most_bytes: int) -> None:
+    def __init__(self, client: Any, memory: MemoryBudget, *, max_bytes: int) -> None:
         self._client = client
         self._memory = memory
-        self._most = most_bytes
+        self._maximum = max_bytes
         #: When the images of a line were last read, by the event loop's clock.
         self.read_at = float("-inf")
 
@@ -103,8 +103,8 @@ class Images:
         except S3_FAILURES as error:
             raise _refused(name, error) from error
         streams.callback(image.stream.close)
-        if image.size > self._most:
-            raise ImageError(f"image {name} has {image.size} bytes, must have at most {self._most}")
+        if image.size > self._maximum:
+            raise ImageError(f"image {name} has {image.size} bytes, must have at most {self._maximum}")
         return image
 
 

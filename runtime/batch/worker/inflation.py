@@ -32,12 +32,12 @@ _Length = tuple[int, int]
 class Inflation:
     """Alternates between learning and comparing.
 
-    most: Highest factor on the time of answers.
+    maximum: Highest factor on the time of answers.
     clock: Returns seconds since 1970. Tests set their own.
     """
 
-    def __init__(self, most: float, *, clock: Callable[[], float] = time.time) -> None:
-        self._most = most
+    def __init__(self, maximum: float, *, clock: Callable[[], float] = time.time) -> None:
+        self._maximum = maximum
         self._clock = clock
         #: Seconds per output token, by the lengths of prompt and answer.
         self._quiet: dict[_Length, float] = {}
@@ -81,7 +81,7 @@ class Inflation:
             return 0.0
         if len(self._compared) < max(ANSWERS, limit):
             return 0.0
-        times = max(0.0, (median(self._compared) - 1) / (self._most - 1))
+        times = max(0.0, (median(self._compared) - 1) / (self._maximum - 1))
         self._begin(learns=False)
         return times
 

@@ -192,8 +192,8 @@ class LineRunner:
         while True:
             # What other processes have in flight must not meet it each time.
             spread = random.uniform(1 / 3, 1) * losses * ALONE_AGAIN_SECONDS  # noqa: S311 - no secret
-            least = _delay(max(tries, 1)) if tries or outcome.fault is EndpointFault.HELD else 0.0
-            if not await self._sleep(terms, max(spread, outcome.retry_after_seconds or 0.0, least)):
+            minimum = _delay(max(tries, 1)) if tries or outcome.fault is EndpointFault.HELD else 0.0
+            if not await self._sleep(terms, max(spread, outcome.retry_after_seconds or 0.0, minimum)):
                 break
             async with AsyncExitStack() as stack:
                 try:

@@ -9,11 +9,11 @@ from collections import deque
 class MemoryBudget:
     """A limit on held bytes.
 
-    most_bytes: The limit. A larger item is admitted if nothing else is held.
+    max_bytes: The limit. A larger item is admitted if nothing else is held.
     """
 
-    def __init__(self, most_bytes: int) -> None:
-        self._most = most_bytes
+    def __init__(self, max_bytes: int) -> None:
+        self._maximum = max_bytes
         self._held = 0
         self._waiting: deque[tuple[int, asyncio.Future[None]]] = deque()
 
@@ -44,4 +44,4 @@ class MemoryBudget:
                 waiter.set_result(None)
 
     def _has_room(self, size: int) -> bool:
-        return not self._held or self._held + size <= self._most
+        return not self._held or self._held + size <= self._maximum

@@ -26,7 +26,9 @@ class Pace:
         self._next = float("-inf")
 
     def answered(self, seconds: float, limit: int) -> None:
-        """Record the duration of an answer. As many of the last ones count as may be in flight.
+        """Record the duration of an answer.
+
+        The mean covers about as many of the last answers as there may be requests in flight.
 
         seconds: Time since the start of its request.
         limit: Requests that may be in flight.
@@ -35,10 +37,10 @@ class Pace:
 
     @property
     def next(self) -> float:
-        """Earliest time of the next start, by the clock passed to `begun`."""
+        """Earliest time of the next start, by the clock passed to `record_start`."""
         return self._next
 
-    def begun(self, now: float, in_flight: int, limit: int) -> None:
+    def record_start(self, now: float, in_flight: int, limit: int) -> None:
         """Record the start of a request.
 
         now: By any clock, but always the same one.

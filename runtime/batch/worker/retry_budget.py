@@ -14,9 +14,9 @@ import asyncio
 from collections import deque
 from typing import Final
 
-_MOST_TOKENS: Final = 100.0
+_MAX_TOKENS: Final = 100.0
 _TOKENS_A_SECOND: Final = 10.0
-_LEAST_SECONDS: Final = 0.001
+_MIN_SECONDS: Final = 0.001
 
 
 class RetryBudget:
@@ -27,7 +27,7 @@ class RetryBudget:
 
     def __init__(self, ratio: float) -> None:
         self._ratio = ratio
-        self._tokens = _MOST_TOKENS
+        self._tokens = _MAX_TOKENS
         self._filled_at: float | None = None
         self._waiting: deque[asyncio.Future[None]] = deque()
         self._timer: asyncio.TimerHandle | None = None
@@ -37,7 +37,7 @@ class RetryBudget:
 
         again: Whether the request was a retry, which returns its token.
         """
-        self._tokens = min(_MOST_TOKENS, self._tokens + self._ratio + again)
+        self._tokens = min(_MAX_TOKENS, self._tokens + self._ratio + again)
         if self._waiting:
             self._grant()
 
@@ -61,7 +61,7 @@ class RetryBudget:
         """Add the tokens due since the last call."""
         now = asyncio.get_running_loop().time()
         if self._filled_at is not None:
-            self._tokens = min(_MOST_TOKENS, self._tokens + (now - self._filled_at) * _TOKENS_A_SECOND)
+            self._tokens = min(_MAX_TOKENS, self._tokens + (now - self._filled_at) * _TOKENS_A_SECOND)
         self._filled_at = now
 
     def _grant(self) -> None:
@@ -75,7 +75,7 @@ class RetryBudget:
         if self._waiting and self._timer is None:
             # Not shorter than the clock's resolution. Otherwise the call would repeat many times at the same
             # time.
-            seconds = max(_LEAST_SECONDS, (1 - self._tokens) / _TOKENS_A_SECOND)
+            seconds = max(_MIN_SECONDS, (1 - self._tokens) / _TOKENS_A_SECOND)
             self._timer = asyncio.get_running_loop().call_later(seconds, self._expire)
 
     def _expire(self) -> None:

@@ -60,10 +60,12 @@ from inference_contracts.units import KIB, MIB
 _LONGEST_HOLD_SECONDS = 43_200
 
 
-def _number(variable: str, default: int, *, least: int, most: int | None = None, scale: float = 1) -> Any:
+def _number(
+    variable: str, default: int, *, minimum: int, maximum: int | None = None, scale: float = 1
+) -> Any:
     """Return a dataclass field for a whole number that is multiplied by a scale."""
     return field(
-        metadata={"variable": variable, "default": default, "least": least, "most": most, "scale": scale}
+        metadata={"variable": variable, "default": default, "least": minimum, "most": maximum, "scale": scale}
     )
 
 
@@ -77,31 +79,33 @@ class WorkerSettings:
     model: str
     platform: str = "local"
     request_headers: Mapping[str, str] = field(default_factory=dict)
-    in_flight_least: int = _number(variables.IN_FLIGHT_LEAST, 4, least=1)
-    in_flight_start: int = _number(variables.IN_FLIGHT_START, 64, least=1)
-    in_flight_most: int = _number(variables.IN_FLIGHT_MOST, limits.REQUESTS_PER_WORKER, least=1)
-    latency_ratio: float = _number(variables.LATENCY_PERCENT, 20, least=0, most=1000, scale=0.01)
-    shards_at_once: int = _number(variables.SHARDS_AT_ONCE, 8, least=1)
-    memory_bytes: int = _number(variables.MEMORY_MIB, limits.WORKER_LINE_BYTES // MIB, least=1, scale=MIB)
-    line_bytes: int = _number(variables.LINE_MOST_KIB, 8192, least=1, scale=KIB)
-    image_bytes: int = _number(variables.IMAGE_MOST_KIB, 20480, least=1, scale=KIB)
-    request_seconds: float = _number(variables.REQUEST_SECONDS, 900, least=1)
-    connect_seconds: float = _number(variables.CONNECT_SECONDS, 10, least=1)
-    attempts: int = _number(variables.ATTEMPTS, 5, least=1)
-    retry_ratio: float = _number(variables.RETRY_PERCENT, 10, least=0, most=100, scale=0.01)
+    in_flight_least: int = _number(variables.IN_FLIGHT_LEAST, 4, minimum=1)
+    in_flight_start: int = _number(variables.IN_FLIGHT_START, 64, minimum=1)
+    in_flight_most: int = _number(variables.IN_FLIGHT_MOST, limits.REQUESTS_PER_WORKER, minimum=1)
+    latency_ratio: float = _number(variables.LATENCY_PERCENT, 20, minimum=0, maximum=1000, scale=0.01)
+    shards_at_once: int = _number(variables.SHARDS_AT_ONCE, 8, minimum=1)
+    memory_bytes: int = _number(variables.MEMORY_MIB, limits.WORKER_LINE_BYTES // MIB, minimum=1, scale=MIB)
+    line_bytes: int = _number(variables.LINE_MOST_KIB, 8192, minimum=1, scale=KIB)
+    image_bytes: int = _number(variables.IMAGE_MOST_KIB, 20480, minimum=1, scale=KIB)
+    request_seconds: float = _number(variables.REQUEST_SECONDS, 900, minimum=1)
+    connect_seconds: float = _number(variables.CONNECT_SECONDS, 10, minimum=1)
+    attempts: int = _number(variables.ATTEMPTS, 5, minimum=1)
+    retry_ratio: float = _number(variables.RETRY_PERCENT, 10, minimum=0, maximum=100, scale=0.01)
     flush_seconds: float = _number(
-        variables.FLUSH_MILLISECONDS, 1000 * limits.FLUSH_SECONDS, least=1, scale=0.001
+        variables.FLUSH_MILLISECONDS, 1000 * limits.FLUSH_SECONDS, minimum=1, scale=0.001
     )
-    flush_bytes: int = _number(variables.FLUSH_KIB, limits.FLUSH_BYTES // KIB, least=1, scale=KIB)
-    heartbeat_seconds: float = _number(variables.HEARTBEAT_SECONDS, limits.WORKER_HEARTBEAT_SECONDS, least=1)
+    flush_bytes: int = _number(variables.FLUSH_KIB, limits.FLUSH_BYTES // KIB, minimum=1, scale=KIB)
+    heartbeat_seconds: float = _number(
+        variables.HEARTBEAT_SECONDS, limits.WORKER_HEARTBEAT_SECONDS, minimum=1
+    )
     visibility_seconds: int = _number(
-        variables.VISIBILITY_SECONDS, limits.VISIBILITY_SECONDS, least=2, most=43200
+        variables.VISIBILITY_SECONDS, limits.VISIBILITY_SECONDS, minimum=2, maximum=43200
     )
-    poll_seconds: int = _number(variables.POLL_SECONDS, 20, least=0, most=20)
-    drain_seconds: float = _number(variables.DRAIN_SECONDS, 60, least=0)
-    hold_seconds: float = _number(variables.HOLD_SECONDS, 39_600, least=1, most=_LONGEST_HOLD_SECONDS)
-    metrics_seconds: float = _number(variables.METRICS_SECONDS, 60, least=1)
-    spot_warnings: int = _number(variables.SPOT_WARNINGS, 0, least=0, most=1)
+    poll_seconds: int = _number(variables.POLL_SECONDS, 20, minimum=0, maximum=20)
+    drain_seconds: float = _number(variables.DRAIN_SECONDS, 60, minimum=0)
+    hold_seconds: float = _number(variables.HOLD_SECONDS, 39_600, minimum=1, maximum=_LONGEST_HOLD_SECONDS)
+    metrics_seconds: float = _number(variables.METRICS_SECONDS, 60, minimum=1)
+    spot_warnings: int = _number(variables.SPOT_WARNINGS, 0, minimum=0, maximum=1)
     progress_table: str | None = None
     ceilings_table: str | None = None
     status_file: Path | None = None
@@ -147,10 +151,10 @@ def read_settings(environment: Mapping[str, str]) -> WorkerSettings:
 
 def _fault(value: str, rule: Mapping[str, Any]) -> str | None:
     """Return the problem of a number."""
-    most = rule["most"]
-    if value.isdecimal() and rule["least"] <= int(value) and (most is None or int(value) <= most):
+    maximum = rule["most"]
+    if value.isdecimal() and rule["least"] <= int(value) and (maximum is None or int(value) <= maximum):
         return None
-    upper = "" if most is None else f" and at most {most}"
+    upper = "" if maximum is None else f" and at most {maximum}"
     return f"{rule['variable']}: got {value!r}, must be a whole number of at least {rule['least']}{upper}"
 
 
@@ -168,10 +172,11 @@ def _headers(text: str) -> tuple[dict[str, str], str | None]:
 def _contradictions(numbers: Mapping[str, float]) -> list[str]:
     """Return the contradictions between numbers that are valid one by one."""
     errors = []
-    least, start, most = (numbers[f"in_flight_{name}"] for name in ("least", "start", "most"))
-    if not least <= start <= most:
+    minimum, start, maximum = (numbers[f"in_flight_{name}"] for name in ("least", "start", "most"))
+    if not minimum <= start <= maximum:
         errors.append(
-            f"BATCH_IN_FLIGHT_LEAST, _START and _MOST: got {least}, {start} and {most}, must not decrease"
+            f"BATCH_IN_FLIGHT_LEAST, _START and _MOST: got {minimum}, {start} and {maximum}, must "
+            f"not decrease"
         )
     if numbers["heartbeat_seconds"] * 2 > numbers["visibility_seconds"]:
         errors.append("BATCH_HEARTBEAT_SECONDS must be at most half of BATCH_VISIBILITY_SECONDS")

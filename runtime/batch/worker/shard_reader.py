@@ -49,7 +49,7 @@ class ShardReader:
     def __init__(self, bucket: BucketClient, key: str, *, line_bytes: int) -> None:
         self._bucket = bucket
         self._key = key
-        self._most = line_bytes
+        self._maximum = line_bytes
         self._read = 0
         self._size: int | None = None
         self._ordinal = 0
@@ -104,7 +104,7 @@ class ShardReader:
         *whole, rest = others
         lines = [self._finish()]
         for content in whole:
-            if len(content) > self._most:
+            if len(content) > self._maximum:
                 lines.append(RawLine(self._ordinal, content[:_HEAD_BYTES], too_long=True))
             else:
                 lines.append(RawLine(self._ordinal, content))
@@ -117,7 +117,7 @@ class ShardReader:
         if self._skips:
             return
         self._rest += content
-        if len(self._rest) > self._most:
+        if len(self._rest) > self._maximum:
             del self._rest[_HEAD_BYTES:]
             self._skips = True
 

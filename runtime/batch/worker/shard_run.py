@@ -131,7 +131,7 @@ class ShardRun:
         """Request every line of a turn that has no result, and write the parts."""
         store = BucketChunks(self.shared.bucket, keys)
         flush_bytes = self.shared.settings.flush_bytes
-        log = ChunkLog(store, terms.identifier, most_bytes=flush_bytes * _COMMITS_WAITING)
+        log = ChunkLog(store, terms.identifier, max_bytes=flush_bytes * _COMMITS_WAITING)
         await log.catch_up()
         self._log, self._is_read, self._lines = log, False, 0
         try:

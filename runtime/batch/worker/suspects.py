@@ -46,7 +46,7 @@ ALONE_AGAIN_SECONDS: Final = 30.0
 MOMENT_SECONDS: Final = 0.5
 #: Idempotency key of the small requests that ask whether the endpoint is there.
 PROBE_KEY: Final = "probe"
-_MOST_FAILURES: Final = 1000
+_MAX_FAILURES: Final = 1000
 _PROBE_SECONDS: Final = 60.0
 _PROBE_AGAIN_SECONDS: Final = (1.0, 2.0, 4.0, 8.0, 15.0)
 #: Small requests by API path, whose answers show that the model is served: the field of text, and the rest.
@@ -73,7 +73,7 @@ class SuspectLines:
     answered_at: float = field(default=float("-inf"), init=False)
     """When a request was last answered, and last lost, by the event loop's clock."""
     lost_at: float = field(default=float("-inf"), init=False)
-    _failed_at: deque[float] = field(default_factory=lambda: deque(maxlen=_MOST_FAILURES), init=False)
+    _failed_at: deque[float] = field(default_factory=lambda: deque(maxlen=_MAX_FAILURES), init=False)
     _waiting: int = field(default=0, init=False)
     _lost_alone: int = field(default=0, init=False)
     """Of those that wait, lines that were lost alone; and whether one runs."""

@@ -47,8 +47,8 @@ async def run_worker(settings: WorkerSettings, clients: Clients, stop: asyncio.E
     """
     limit = ConcurrencyLimit(
         start=settings.in_flight_start,
-        least=settings.in_flight_least,
-        most=settings.in_flight_most,
+        minimum=settings.in_flight_least,
+        maximum=settings.in_flight_most,
         inflation=Inflation(1 + settings.latency_ratio) if settings.latency_ratio else None,
     )
     async with ModelEndpoint(
@@ -69,7 +69,7 @@ async def run_worker(settings: WorkerSettings, clients: Clients, stop: asyncio.E
             bucket,
             runner,
             MemoryBudget(settings.memory_bytes),
-            Images(clients.s3, image_memory, most_bytes=settings.image_bytes),
+            Images(clients.s3, image_memory, max_bytes=settings.image_bytes),
             AnswerImages(bucket, image_memory),
         )
         await _Worker(settings, clients, shared, stop).run()

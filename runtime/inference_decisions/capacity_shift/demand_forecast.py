@@ -49,7 +49,7 @@ def forecast_demand(history: DemandHistory, settings: ShiftSettings, *, shared: 
     shared: Whether batch shares the deployment. Then replicas that are kept serve batch by its places until
         they are needed, and `later` also covers the largest rise of the known days.
     """
-    values = filled(history.values)
+    values = fill_gaps(history.values)
     soon_ahead = math.ceil(settings.admission_seconds / BIN_SECONDS) + 1
     later_ahead = math.ceil(settings.reclaim_seconds / BIN_SECONDS) + 2
     margin = 1.0 + settings.safety_percent / 100.0
@@ -70,7 +70,7 @@ def forecast_demand(history: DemandHistory, settings: ShiftSettings, *, shared: 
     )
 
 
-def filled(values: Numbers) -> Numbers:
+def fill_gaps(values: Numbers) -> Numbers:
     """Return the values with each gap filled by the value before it, or by the first one."""
     measured = ~numpy.isnan(values)
     index = numpy.maximum.accumulate(numpy.where(measured, numpy.arange(len(values)), -1))

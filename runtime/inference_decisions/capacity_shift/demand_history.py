@@ -17,7 +17,7 @@ BIN_SECONDS = 60
 
 @dataclass(frozen=True, slots=True)
 class DemandHistory:
-    """Demand in bins of `BIN_SECONDS`, oldest first, without a hole in time."""
+    """Demand in bins of `BIN_SECONDS`, oldest first, without a gap in time."""
 
     end: int
     """End of the newest bin, in seconds since the epoch: a multiple of `BIN_SECONDS`."""

@@ -50,7 +50,7 @@ class DeploymentRule:
         measured_at = self.history.measured_at
         if self.settings.freeze == "frozen":
             self._because("frozen", "people froze the shift: floor and places stay as they are")
-            state = self.before or DeploymentState(floor=self.deployment.least)
+            state = self.before or DeploymentState(floor=self.deployment.minimum)
         elif measured_at is None or self.now - measured_at > self.settings.stale_seconds:
             state = self._without_metrics(measured_at)
         elif self.history.measured_seconds < self.settings.learn_seconds:
@@ -76,12 +76,12 @@ class DeploymentRule:
     def _replicas(self, demand: float) -> int:
         """Return the replicas for a demand, within the range of the blueprint."""
         needed = math.ceil(demand / self.deployment.capacity - _TOLERANCE)
-        return min(self.deployment.most, max(self.deployment.least, needed))
+        return min(self.deployment.maximum, max(self.deployment.minimum, needed))
 
     def _without_metrics(self, measured_at: float | None) -> DeploymentState:
         """Keep what the largest known demand needs: real time wins."""
         age = "no demand was measured" if measured_at is None else f"{self.now - measured_at:.0f} s old"
-        floor = self.deployment.most
+        floor = self.deployment.maximum
         if self.history.measured_seconds >= self.settings.learn_seconds:
             largest = float(numpy.nanmax(self.history.values))
             floor = self._replicas(largest * (1.0 + self.settings.safety_percent / 100.0))
@@ -100,7 +100,7 @@ class DeploymentRule:
             f"{hours:.1f} h of demand are known, {needed:g} h are needed: nothing is lent, and the floor"
             " does not fall",
         )
-        floor = self.before.floor if self.before else self.deployment.least
+        floor = self.before.floor if self.before else self.deployment.minimum
         return DeploymentState(floor=self._bounded(floor))
 
     def _moved(self, forecast: DeploymentForecast) -> DeploymentState:
@@ -128,12 +128,13 @@ class DeploymentRule:
             wanted = self._replicas(in_use)
             self._because("in_use", f"{in_use:.4g} is being served now: {wanted} replicas")
         needed = forecast.later / self.deployment.capacity
-        if needed > self.deployment.most + _TOLERANCE:
+        if needed > self.deployment.maximum + _TOLERANCE:
             self._because(
-                "most", f"{math.ceil(needed)} replicas would be needed, the maximum is {self.deployment.most}"
+                "most",
+                f"{math.ceil(needed)} replicas would be needed, the maximum is {self.deployment.maximum}",
             )
-        elif needed <= self.deployment.least - 1:
-            self._because("least", f"the minimum of the blueprint is {self.deployment.least}")
+        elif needed <= self.deployment.minimum - 1:
+            self._because("least", f"the minimum of the blueprint is {self.deployment.minimum}")
         return wanted
 
     def _floor(self, wanted: int) -> tuple[int, float | None]:
@@ -155,10 +156,10 @@ class DeploymentRule:
             return floor, since
         if self.elapsed_seconds < _SAME_MINUTE:
             return floor, since
-        most = max(1, math.floor(floor * self.settings.lower_percent_per_minute / 100.0))
-        lowered = max(wanted, floor - most)
+        maximum = max(1, math.floor(floor * self.settings.lower_percent_per_minute / 100.0))
+        lowered = max(wanted, floor - maximum)
         if lowered > wanted:
-            self._because("lowers_slowly", f"the floor falls by at most {most} replicas in a minute")
+            self._because("lowers_slowly", f"the floor falls by at most {maximum} replicas in a minute")
         return lowered, since
 
     def _lent(self, forecast: DeploymentForecast, in_use: float) -> float:
@@ -166,8 +167,8 @@ class DeploymentRule:
         if not self.deployment.batch_places:
             return 0.0
         reserve = max(forecast.soon, in_use * (1.0 + self.settings.safety_percent / 100.0))
-        served = min(self.deployment.ready, self.deployment.most) * self.deployment.capacity
-        free = max(0.0, served - reserve) / (self.deployment.most * self.deployment.capacity)
+        served = min(self.deployment.ready, self.deployment.maximum) * self.deployment.capacity
+        free = max(0.0, served - reserve) / (self.deployment.maximum * self.deployment.capacity)
         before = self.before.lent if self.before else 0.0
         pace = self.settings.lend_percent_per_minute / 100.0 * self._share_of_minute()
         limit = before + (0.0 if self.settings.freeze == "unknown" else pace)
@@ -191,7 +192,7 @@ class DeploymentRule:
         return self.before.floor if self.before else self.deployment.replicas
 
     def _bounded(self, replicas: int) -> int:
-        return min(self.deployment.most, max(self.deployment.least, replicas))
+        return min(self.deployment.maximum, max(self.deployment.minimum, replicas))
 
     def _share_of_minute(self) -> float:
         """Return how much of a minute's change is allowed now. Missed minutes are not made up for."""

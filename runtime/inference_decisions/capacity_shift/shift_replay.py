@@ -37,7 +37,7 @@ class PoolDemand:
     replicas: int
     capacity: float
     """Demand that one of them serves."""
-    least: int = 1
+    minimum: int = 1
     """Replicas that always stay with real time: the smallest floor."""
     places: int = 1_000_000
     """Most places of batch. By default enough that rounding them says nothing."""
@@ -95,8 +95,8 @@ def decide_at(
     deployment = DeploymentView(
         name="replay",
         pool="replay",
-        least=demand.least,
-        most=demand.replicas,
+        minimum=demand.minimum,
+        maximum=demand.replicas,
         replicas=demand.replicas,
         ready=demand.replicas,
         capacity=demand.capacity,
@@ -113,8 +113,8 @@ def both_speeds(demand: PoolDemand, replayed: ShiftReplay, settings: ShiftSettin
     """
     fast, slow = _bins(settings.admission_seconds), _bins(settings.reclaim_seconds)
     floors = numpy.maximum(replayed.floors, _whole(replayed.kept, demand))
-    served = numpy.minimum(_least_of_last(replayed.kept, fast), _least_of_last(floors, slow))
-    return _outcome(demand, served, _most_of_last(replayed.kept, fast))
+    served = numpy.minimum(_min_of_last(replayed.kept, fast), _min_of_last(floors, slow))
+    return _outcome(demand, served, _max_of_last(replayed.kept, fast))
 
 
 def replicas_only(demand: PoolDemand, floors: Numbers, settings: ShiftSettings) -> SharingOutcome:
@@ -124,10 +124,10 @@ def replicas_only(demand: PoolDemand, floors: Numbers, settings: ShiftSettings) 
     settings: How long replicas take to come back.
     """
     held, bins = _whole(floors, demand), _bins(settings.reclaim_seconds)
-    return _outcome(demand, _least_of_last(held, bins), _most_of_last(held, bins))
+    return _outcome(demand, _min_of_last(held, bins), _max_of_last(held, bins))
 
 
-def scheduled(demand: PoolDemand) -> Numbers:
+def schedule_floors(demand: PoolDemand) -> Numbers:
     """Return the floors of a schedule: the largest demand of each hour on all days of the history."""
     hour = 3600 // BIN_SECONDS
     hours = (numpy.arange(len(demand.values)) // hour) % 24
@@ -141,7 +141,7 @@ def scheduled(demand: PoolDemand) -> Numbers:
 def reactive(demand: PoolDemand) -> Numbers:
     """Return the floors of an autoscaler: the largest demand of the last minutes, and a tenth."""
     values = numpy.nan_to_num(demand.values)
-    found: Numbers = 1.1 * _most_of_last(numpy.append(values, values[-1]), _REACTIVE_BINS - 1)[1:]
+    found: Numbers = 1.1 * _max_of_last(numpy.append(values, values[-1]), _REACTIVE_BINS - 1)[1:]
     return found
 
 
@@ -155,14 +155,14 @@ def _bins(seconds: float) -> int:
 
 def _whole(values: Numbers, demand: PoolDemand) -> Numbers:
     replicas = numpy.ceil(values / demand.capacity - 1e-9)
-    return numpy.clip(replicas, demand.least, demand.replicas) * demand.capacity
+    return numpy.clip(replicas, demand.minimum, demand.replicas) * demand.capacity
 
 
-def _least_of_last(values: Numbers, bins: int) -> Numbers:
-    return -_most_of_last(-values, bins)
+def _min_of_last(values: Numbers, bins: int) -> Numbers:
+    return -_max_of_last(-values, bins)
 
 
-def _most_of_last(values: Numbers, bins: int) -> Numbers:
+def _max_of_last(values: Numbers, bins: int) -> Numbers:
     """Return for each bin the largest value that was decided at the end of the `bins + 1` bins before it."""
     padded = numpy.concatenate([numpy.full(bins + 1, values[0]), values[:-1]])
     found: Numbers = sliding_window_view(padded, bins + 1).max(axis=1)

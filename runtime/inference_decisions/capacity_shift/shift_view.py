@@ -13,9 +13,9 @@ class DeploymentView:
     """Name of the ScaledObject. It is unique in the cell."""
     pool: str
     """Name of the pool whose nodes it uses."""
-    least: int
-    most: int
-    """`least`, `most`: Range of replicas in the blueprint."""
+    minimum: int
+    maximum: int
+    """`minimum`, `maximum`: Range of replicas in the blueprint."""
     replicas: int
     """Replicas that its owner wants now."""
     ready: int
@@ -28,8 +28,8 @@ class DeploymentView:
     accelerators: int = 1
     """Accelerators of one replica."""
     batch_places: int = 0
-    """Places of batch in this deployment when all of `most` replicas serve nothing else. Zero if batch does
-    not share it."""
+    """Places of batch in this deployment when all of `maximum` replicas serve nothing else. Zero if batch
+    does not share it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

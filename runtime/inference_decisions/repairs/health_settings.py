@@ -29,12 +29,12 @@ class DetectionSettings:
         SlownessRule(windows=4, needed=3, slower=0.15),
         SlownessRule(windows=10, needed=9, slower=0.10),
     )
-    """A worker is slow if one of them holds. Large slowdowns are found fast, small ones by patience."""
+    """A worker is slow if one of them holds. Large slowdowns are found fast; small ones need more windows."""
     score: float = 6.0
     """Least distance from the peers, in units of the spread of the peers: 1.4826 times their median absolute
     deviation, which is the standard deviation if they are spread normally. 100,000 GPUs are judged 10^8 times
     a day, so that a single false verdict a day needs more than five."""
-    least_spread: float = 0.025
+    min_spread: float = 0.025
     """Smallest spread that is assumed, as a share of the latency. Peers that agree by chance do not make a
     difference of a few percent significant."""
     request_spread: float = 0.3
@@ -44,8 +44,8 @@ class DetectionSettings:
     """By how much the spread of a group of n is widened, as the share `small_group / n`: that of a few
     workers is a poor estimate."""
     assumed_workers: float = 4.0
-    """As how many workers the assumed spread counts, beside that of the peers."""
-    least_group: int = 4
+    """Weight of the assumed spread beside the spread of the peers, as a number of workers."""
+    min_group_size: int = 4
     """Least number of workers with metrics in a group of peers. Below it nothing is decided: among two or
     three, one odd worker and a split cannot be told apart."""
     least_requests: float = 10.0
@@ -56,19 +56,19 @@ class DetectionSettings:
     """A group is cut into bands if the loads of the middle half of its workers differ by more than this share
     of the median. Narrower differences are taken out by the slope of latency over load, which a worker that
     is counted twice does not move; it would move bands."""
-    most_load: float = 0.4
+    max_excess_load: float = 0.4
     """A worker is compared only if its load is at most this share above the median load of its band."""
     slope_evidence: float = 0.1
     """Evidence that a slope of latency over load needs to count as half: the sum of the squared differences
     of the logarithms of the loads of peers."""
     excess_share: float = 0.05
     """Least difference to the peers in the share of requests that fail, or whose answer is empty."""
-    least_failures: float = 3.0
+    min_failures: float = 3.0
     """Least number of failed requests of a worker in a window."""
-    companions: float = 0.3
+    neighbours_moved_share: float = 0.3
     """A worker is not judged alone if at least this share of the workers on other nodes of its rack, its
     group or its pool moved as well."""
-    companion_move: float = 1 / 3
+    neighbours_moved_distance: float = 1 / 3
     """How far they have to have moved to count, as a share of its own distance."""
     warm_up_seconds: float = 300.0
     """Age below which a worker is not compared: it compiles, and its prefix cache is empty."""

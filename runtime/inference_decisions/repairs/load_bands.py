@@ -48,7 +48,7 @@ def load_bands(load: Numbers, group: Codes, groups: int, settings: DetectionSett
         nobody = numpy.zeros(0, numpy.int64)
         return LoadBands(nobody, groups * settings.bands, load, nobody)
     wide = quartile(3) - quartile(1) > settings.load_tolerance * quartile(2)
-    count = numpy.where(wide, numpy.clip(size // (2 * settings.least_group), 1, settings.bands), 1)
+    count = numpy.where(wide, numpy.clip(size // (2 * settings.min_group_size), 1, settings.bands), 1)
     ranks = numpy.arange(len(load)) - starts[group[order]]
     band = numpy.empty(len(load), numpy.int64)
     band[order] = (

@@ -9,13 +9,13 @@ from inference_decisions.repairs.segment_medians import group_medians, group_sum
 from inference_decisions.repairs.worker_windows import Codes, Numbers
 
 #: Workers whose loads differ by less say nothing about the slope.
-_LEAST_DIFFERENCE = 0.01
+_MIN_DIFFERENCE = 0.01
 #: A slope is never taken as steeper. Latency that grows with the square of the load has 2.
 _STEEPEST = 2.0
 
 
 def load_slopes(
-    slower: Numbers, more: Numbers, bands: LoadBands, group: Codes, groups: int, *, most: float
+    slower: Numbers, more: Numbers, bands: LoadBands, group: Codes, groups: int, *, maximum: float
 ) -> tuple[Numbers, Numbers]:
     """Return the slope of each group, and the evidence for it.
 
@@ -25,8 +25,8 @@ def load_slopes(
 
     slower, more: Logarithms of each worker's latency and load, against those of its load band.
     group: Number of each worker's group.
-    most: Workers whose load is further from that of their band, as a logarithm, do not count: such as those
-        that were counted twice.
+    maximum: Workers whose load is further from that of their band, as a logarithm, do not count: such as
+        those that were counted twice.
     """
     slope, evidence = numpy.zeros(groups), numpy.zeros(groups)
     if not len(slower):
@@ -40,7 +40,7 @@ def load_slopes(
     same = band[first] == band[second]
     one, other = bands.order[first[same]], bands.order[second[same]]
     apart = more[other] - more[one]
-    telling = (apart >= _LEAST_DIFFERENCE) & (more[other] <= most) & (more[one] >= -most)
+    telling = (apart >= _MIN_DIFFERENCE) & (more[other] <= maximum) & (more[one] >= -maximum)
     one, other, apart = one[telling], other[telling], apart[telling]
     found = group_medians((slower[other] - slower[one]) / apart, apart, group[one], groups)
     evidence = group_sums(apart**2, group[one], groups)

@@ -22,7 +22,7 @@ from inference_decisions.repairs.worker_windows import Codes, Flags, Numbers, Wo
 #: A worker's weight in a median is at most this many times the mean: none of them is the median alone.
 _LARGEST_WEIGHT = 2.0
 #: Share of failures that is assumed of peers without one, so that one failure is no proof.
-_LEAST_FAILURES = 0.01
+_MIN_FAILURES = 0.01
 #: Kinds of failures, in the order in which they are reported.
 FAILURES = ("failed", "failed_transfers", "empty")
 
@@ -51,7 +51,7 @@ class PeerComparison:
     """By kind of failure: the count."""
 
 
-def joined(parts: Sequence[PeerComparison]) -> PeerComparison:
+def join_comparisons(parts: Sequence[PeerComparison]) -> PeerComparison:
     """Return the comparisons of several windows, oldest first, as one.
 
     parts: Comparisons of the same workers.
@@ -62,13 +62,13 @@ def joined(parts: Sequence[PeerComparison]) -> PeerComparison:
         load_slope=numpy.concatenate([part.load_slope for part in parts]),
         load_evidence=numpy.concatenate([part.load_evidence for part in parts]),
         requests=numpy.concatenate([part.requests for part in parts]),
-        excess=_joined([part.excess for part in parts]),
-        excess_spread=_joined([part.excess_spread for part in parts]),
-        failures=_joined([part.failures for part in parts]),
+        excess=_join([part.excess for part in parts]),
+        excess_spread=_join([part.excess_spread for part in parts]),
+        failures=_join([part.failures for part in parts]),
     )
 
 
-def _joined(parts: Sequence[Mapping[str, Numbers]]) -> Mapping[str, Numbers]:
+def _join(parts: Sequence[Mapping[str, Numbers]]) -> Mapping[str, Numbers]:
     return {kind: numpy.concatenate([part[kind] for part in parts]) for kind in FAILURES}
 
 
@@ -119,12 +119,12 @@ def _slowness(
     weights = _weights(requests, bands.band, bands.bands, size)
     median = group_medians(latency, weights, bands.band, bands.bands)[bands.band]
     slower, more = numpy.log(latency / median), numpy.log(load / bands.typical)
-    most = math.log1p(settings.most_load)
-    slope, evidence = load_slopes(slower, more, bands, place[timed], places, most=most)
-    judged = (size[bands.band] >= settings.least_group) & (more <= most)
+    maximum = math.log1p(settings.max_excess_load)
+    slope, evidence = load_slopes(slower, more, bands, place[timed], places, maximum=maximum)
+    judged = (size[bands.band] >= settings.min_group_size) & (more <= maximum)
     return (
         spread_out(numpy.where(judged, slower, numpy.nan), timed),
-        spread_out(numpy.where(judged, numpy.where(more >= -most, more, 0.0), numpy.nan), timed),
+        spread_out(numpy.where(judged, numpy.where(more >= -maximum, more, 0.0), numpy.nan), timed),
         slope[place],
         evidence[place],
     )
@@ -141,7 +141,7 @@ def _excess(
     counted = numpy.isfinite(count) & numpy.isfinite(requests)
     group, answered = place[counted], requests[counted]
     share = count[counted] / answered
-    if not (share[count[counted] >= settings.least_failures] >= settings.excess_share).any():
+    if not (share[count[counted] >= settings.min_failures] >= settings.excess_share).any():
         # Nobody fails often enough to be suspicious, as in almost every minute: all are alike.
         return spread_out(numpy.zeros(len(share)), counted), spread_out(numpy.ones(len(share)), counted)
     size = numpy.bincount(group, minlength=places)
@@ -149,9 +149,9 @@ def _excess(
     usual = group_medians(share, weights, group, places)[group]
     away = share - usual
     scale = DEVIATIONS_PER_MAD * group_medians(numpy.abs(away), weights, group, places)[group]
-    expected = numpy.clip(usual, _LEAST_FAILURES, 1 - _LEAST_FAILURES)
+    expected = numpy.clip(usual, _MIN_FAILURES, 1 - _MIN_FAILURES)
     chance = numpy.sqrt(expected * (1 - expected) / answered)
-    judged = size[group] >= settings.least_group
+    judged = size[group] >= settings.min_group_size
     return (
         spread_out(numpy.where(judged, away, numpy.nan), counted),
         spread_out(numpy.maximum(scale, chance), counted),

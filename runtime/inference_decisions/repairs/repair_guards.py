@@ -103,15 +103,15 @@ def breaker(fleet: FleetView, settings: HealthSettings) -> GuardAnswer | None:
 
     One unhealthy node is always few, and so are two of three or more: 5 % of 16 nodes is less than one.
     """
-    least = max(1, min(_ALWAYS_FEW, fleet.nodes - 1))
-    most = max(least, int(fleet.nodes * settings.max_unhealthy_percent / 100))
-    if fleet.unhealthy <= most:
+    minimum = max(1, min(_ALWAYS_FEW, fleet.nodes - 1))
+    maximum = max(minimum, int(fleet.nodes * settings.max_unhealthy_percent / 100))
+    if fleet.unhealthy <= maximum:
         return None
     named = [*fleet.counted[:_NAMED], *(["…"] if len(fleet.counted) > _NAMED else [])]
     return GuardAnswer(
         "wait",
         "too_many_unhealthy",
-        f"{fleet.unhealthy} of {fleet.nodes} nodes of pool `{fleet.pool}` are unhealthy, more than {most}"
+        f"{fleet.unhealthy} of {fleet.nodes} nodes of pool `{fleet.pool}` are unhealthy, more than {maximum}"
         f" (gpuHealth.maxUnhealthyPercent: {settings.max_unhealthy_percent:g})"
         + "".join(f"\n- {each}" for each in named),
     )

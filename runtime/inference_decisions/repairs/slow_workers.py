@@ -95,7 +95,7 @@ def _failing(comparison: PeerComparison, kind: str, settings: DetectionSettings)
     spread, count = comparison.excess_spread[kind][-rule.windows :], comparison.failures[kind]
     with numpy.errstate(invalid="ignore"):
         failing = (newest >= settings.excess_share) & (newest >= settings.score * spread)
-        failing &= count[-rule.windows :] >= settings.least_failures
+        failing &= count[-rule.windows :] >= settings.min_failures
     level = _mean(newest)
     return _Sighting(kind, (failing.sum(axis=0) >= rule.needed) & failing[-1], level, level / _mean(spread))
 
@@ -125,8 +125,8 @@ def _shift(
         if unit == "rack" and _fell_silent(others, judged, requests):
             return Shift("rack", str(names[worker]), 0, 0.0)
         with numpy.errstate(invalid="ignore"):
-            moved = judged[level[judged] >= settings.companion_move * level[worker]]
-        if len(moved) and len(moved) >= settings.companions * len(judged):
+            moved = judged[level[judged] >= settings.neighbours_moved_distance * level[worker]]
+        if len(moved) and len(moved) >= settings.neighbours_moved_share * len(judged):
             slower = math.expm1(float(numpy.median(level[moved]))) if sighting.kind == "slow" else 0.0
             return Shift(unit, str(names[worker]), len(moved) + 1, slower)
     return None

@@ -50,7 +50,7 @@ def level_and_spread(
     known = counts > 0
     levels = numpy.divide(totals, counts, out=numpy.full(counts.shape, numpy.nan), where=known)
     assumed = numpy.sqrt(
-        settings.least_spread**2 + settings.request_spread**2 / numpy.where(known, counts, 1.0)
+        settings.min_spread**2 + settings.request_spread**2 / numpy.where(known, counts, 1.0)
     )
     names, group = numpy.unique(peers, return_inverse=True)
     groups = numpy.broadcast_to(group, counts.shape)[known]
@@ -64,5 +64,5 @@ def level_and_spread(
     trusted = size / (size + settings.assumed_workers)
     scale = numpy.sqrt(trusted * numpy.nan_to_num(wider) ** 2 + 1 - trusted)
     scale *= 1 + settings.small_group / numpy.maximum(size, 1)
-    spread = numpy.maximum(scale[group] * assumed[0], settings.least_spread)
+    spread = numpy.maximum(scale[group] * assumed[0], settings.min_spread)
     return levels[0], numpy.where(known[0], spread, numpy.nan)

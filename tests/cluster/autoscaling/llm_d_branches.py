@@ -57,7 +57,7 @@ class LlmDBranch:
     """The numbers of workers that must follow, without repetitions."""
     role: str = "worker"
     """The elastic role."""
-    least: int = 2
+    minimum: int = 2
     """Smallest number of workers."""
     scale_up: Mapping[str, Any] = field(default_factory=dict)
     """Changes of the rules for more workers."""
@@ -96,7 +96,7 @@ def rendered_branch(branch: LlmDBranch, folder: Path) -> RenderedBranch:
 
     folder: Where the chart is staged.
     """
-    replicas = {"min": branch.least, "max": 12}
+    replicas = {"min": branch.minimum, "max": 12}
     elastic = {
         "pool": "l40s",
         "tensorParallelSize": 1,
@@ -198,7 +198,7 @@ LLM_D_BRANCHES = (
         load={"metric": "timeToFirstToken", "target": 2500},
         loads=[(0, WorkerLoad()), (8, WorkerLoad(slow=4))],
         numbers=[6],
-        least=4,
+        minimum=4,
         scale_up=_UP_BY_TWO,
     ),
     # What the plan chooses itself. The waiting requests need more workers first, and the tokens later. No

@@ -10,7 +10,7 @@ from typing import Any
 
 from inference_contracts.health_names import ENDED_CASES
 from tests.local.conformance.cases import streams_while
-from tests.local.conformance.controlled_platforms import MOST, ControlledPlatform
+from tests.local.conformance.controlled_platforms import MAXIMUM, ControlledPlatform
 from tests.local.conformance.platforms import eventually
 
 _STATES = ("confirmed", "cordoned", "draining", "replacing", "done")
@@ -18,9 +18,9 @@ _STATES = ("confirmed", "cordoned", "draining", "replacing", "done")
 
 def the_capacity_shift_moves_the_floor_of_workers(platform: ControlledPlatform) -> None:
     # No client streams: the demand of the days before, which is made up, decides alone.
-    eventually(lambda: platform.serving() == MOST, f"{MOST} workers: floors {platform.floors()}")
+    eventually(lambda: platform.serving() == MAXIMUM, f"{MAXIMUM} workers: floors {platform.floors()}")
     eventually(lambda: _falls(platform.floors()), "lower floor after a higher one")
-    assert max(platform.floors()) == MOST
+    assert max(platform.floors()) == MAXIMUM
     assert platform.failed_runs() == []
 
 
@@ -49,7 +49,7 @@ def _case(platform: ControlledPlatform, host: str) -> dict[str, Any]:
 
 
 def _falls(floors: list[int]) -> bool:
-    return MOST in floors and any(each < MOST for each in floors[floors.index(MOST) :])
+    return MAXIMUM in floors and any(each < MAXIMUM for each in floors[floors.index(MAXIMUM) :])
 
 
 CASES: tuple[Callable[[ControlledPlatform], None], ...] = (

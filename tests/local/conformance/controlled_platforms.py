@@ -38,14 +38,14 @@ from tests.local.conformance.elastic_platforms import elastic
 from tests.local.conformance.platforms import AGGREGATED, EcsRendering, EksRendering, StreamedPlatform
 from tests.local.conformance.task_prometheus import TaskPrometheus
 
-LEAST, MOST = 2, 4
+MINIMUM, MAXIMUM = 2, 4
 _POOL, _GPUS = "l40s", 4
 #: Workers that the demand of the days before needs at its peak, and its seconds of the run: beginning and end
 #: of the rise, and of the fall.
-_PEAK, _PEAK_SECONDS = MOST - 0.3, ((30.0, 70.0), (130.0, 170.0))
+_PEAK, _PEAK_SECONDS = MAXIMUM - 0.3, ((30.0, 70.0), (130.0, 170.0))
 #: Real time between two runs of the shift on ECS: ten minutes of its clock.
 _SHIFT_SECONDS = 5.0
-_MOST_NODES = 20
+_MAX_NODES = 20
 
 
 def controlled(content: dict[str, Any]) -> None:
@@ -54,9 +54,9 @@ def controlled(content: dict[str, Any]) -> None:
     with_batch(content)
     spec = content["spec"]
     spec["pools"][0] |= {"instanceTypes": ["g6e.12xlarge"], "repairedBy": "gpuHealth"}
-    spec["pools"][0]["nodes"] = {"max": MOST + 2}
+    spec["pools"][0]["nodes"] = {"max": MAXIMUM + 2}
     workers = spec["models"][0]["deployments"][0]["aggregated"]
-    workers |= {"replicas": {"min": LEAST, "max": MOST}, "tensorParallelSize": _GPUS}
+    workers |= {"replicas": {"min": MINIMUM, "max": MAXIMUM}, "tensorParallelSize": _GPUS}
     spec["capacityShift"] = {"action": "shift"}
     # Among a few workers none can be slower than the others.
     spec["gpuHealth"] = {"action": "replace", "slowGpus": False}
@@ -174,7 +174,7 @@ class ControlledEcs:
 
     def __init__(self, directory: Path, report: Callable[[str], None]) -> None:
         began = time.time()
-        rendering = self._rendering = EcsRendering(directory, report, controlled, workers=LEAST)
+        rendering = self._rendering = EcsRendering(directory, report, controlled, workers=MINIMUM)
         self.file, self.url = rendering.file, rendering.url
         self.headers: Mapping[str, str] = rendering.headers
         platform = rendering.platform
@@ -292,7 +292,7 @@ class NodeExporter:
         yield ScrapeTarget(f"http://127.0.0.1:{self._server.server_port}/metrics", {"pod": "gpu-exporter"})
 
     def series(self) -> Iterator[str]:
-        for number in range(1, _MOST_NODES + 1):
+        for number in range(1, _MAX_NODES + 1):
             node = f"{_POOL}-node-{number}"
             for gpu in range(_GPUS - (node == self.broken)):
                 yield f'DCGM_FI_DEV_GPU_UTIL{{node="{node}",gpu="{gpu}"}} 0'

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
-from tests.local.conformance.elastic_platforms import LEAST, MOST, ElasticPlatform
+from tests.local.conformance.elastic_platforms import MAXIMUM, MINIMUM, ElasticPlatform
 from tests.local.conformance.platforms import AGGREGATED, eventually
 from tests.local.counted_streams import Streams
 
@@ -18,11 +18,11 @@ def workers_follow_the_load(platform: ElasticPlatform) -> None:
         few = Streams([platform.url], AGGREGATED.model, platform.headers, clients=_FEW)
         more = Streams([platform.url], AGGREGATED.model, platform.headers, clients=_MORE)
         few.begin()
-        await asyncio.to_thread(_wait, platform, LEAST)
+        await asyncio.to_thread(_wait, platform, MINIMUM)
         more.begin()
-        await asyncio.to_thread(_wait, platform, MOST)
+        await asyncio.to_thread(_wait, platform, MAXIMUM)
         await more.end()
-        await asyncio.to_thread(_wait, platform, LEAST)
+        await asyncio.to_thread(_wait, platform, MINIMUM)
         await few.end()
         return few, more
 

@@ -18,18 +18,18 @@ from inference_local.scaling.elastic_run import ElasticRun
 from tests.charts.renderings import run_helm
 from tests.local.conformance.platforms import AGGREGATED, EcsRendering, EksRendering
 
-LEAST, MOST = 1, 3
+MINIMUM, MAXIMUM = 1, 3
 
 
 def elastic(content: dict[str, Any]) -> None:
     """Let the number of workers follow the load. A worker carries few requests within its objectives."""
     spec = content["spec"]
     spec["observability"] = {}
-    spec["pools"][0]["nodes"]["max"] = MOST + 1
+    spec["pools"][0]["nodes"]["max"] = MAXIMUM + 1
     [model] = spec["models"]
     model["objectives"] = {"timeToFirstTokenP90Ms": 2000, "timePerOutputTokenP90Ms": 30}
     aggregated = model["deployments"][0]["aggregated"]
-    aggregated["replicas"] = {"min": LEAST, "max": MOST}
+    aggregated["replicas"] = {"min": MINIMUM, "max": MAXIMUM}
     aggregated["scaledBy"] = {"load": {}}
 
 
@@ -81,7 +81,7 @@ class ElasticEcs:
     """The rendered tasks, and target tracking by the stand-in of Application Auto Scaling."""
 
     def __init__(self, directory: Path, report: Callable[[str], None]) -> None:
-        self._platform = EcsRendering(directory, report, elastic, workers=LEAST)
+        self._platform = EcsRendering(directory, report, elastic, workers=MINIMUM)
         self.url, self.headers = self._platform.url, self._platform.headers
         self._scaling = self._platform.platform.emulator.client("application-autoscaling")
 

@@ -37,7 +37,7 @@ async def run_shares(url: str, model: str, shares: Sequence[Sequence[int]]) -> l
 
 
 async def _run_lines(url: str, model: str, shard: str, share: Sequence[int]) -> list[dict[str, Any]]:
-    limit = ConcurrencyLimit(start=_IN_FLIGHT, least=1, most=_IN_FLIGHT)
+    limit = ConcurrencyLimit(start=_IN_FLIGHT, minimum=1, maximum=_IN_FLIGHT)
     description = JobDescription("job", "ads", model, _PATH, 0)
     async with ModelEndpoint(url, connect_seconds=5) as endpoint:
         runner = LineRunner(endpoint, limit, RetryBudget(0.1), Metrics("chat", model), 5, _SECONDS)

@@ -25,7 +25,7 @@ from inference_local.serving.llm_d.sidecar_stand_in import SidecarStandIn
 from inference_local.serving.ready_workers import ReadyWorkers
 from tests.local.scaling import serve_stand_in
 
-_MOST = 3
+_MAXIMUM = 3
 _LOOPBACK = "127.0.0.1"
 # Limit of one wait. It bounds a hang, not a speed.
 _LONGEST_SECONDS = 120.0
@@ -157,10 +157,10 @@ async def llm_d_pods(directory: Path, *, shutdown_seconds: int | None = None) ->
 
         roles: dict[str, RolePods] = {}
         for planned in model.deployments[0].workers:
-            ports = free_ports(_MOST)
+            ports = free_ports(_MAXIMUM)
             pods = [Pod(port, port) for port in ports]
             if planned.sidecars:
-                pods = [Pod(worker, port) for worker, port in zip(ports, free_ports(_MOST), strict=True)]
+                pods = [Pod(worker, port) for worker, port in zip(ports, free_ports(_MAXIMUM), strict=True)]
                 for pod in pods:
                     await listen(SidecarStandIn((_LOOPBACK, pod.worker), session).handle, pod.port)
             planned_seconds = planned.arguments[planned.arguments.index("--shutdown-timeout") + 1]

@@ -21,7 +21,7 @@ def test_the_smallest_number_runs_at_first_and_more_register_when_they_start(tmp
     with serving(blueprint, tmp_path, finish_seconds=1) as running:
         (deployment,) = running.deployments
         (workers,) = deployment.workers
-        assert (workers.replicas, workers.most) == (2, 12)
+        assert (workers.replicas, workers.maximum) == (2, 12)
         assert running.registered(deployment) == (2, 2)
         operator = OperatorStandIn(running.workers, ElasticRole(deployment, workers, 0.0))
         operator.step(0.0, 9)

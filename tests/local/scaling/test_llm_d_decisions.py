@@ -19,7 +19,7 @@ from tests.cluster.autoscaling.llm_d_branches import LLM_D_BRANCHES, LlmDBranch,
 from tests.local.monitoring.asked import SIGNALS
 from tests.local.scaling.llm_d_scaled_object import llm_d_scaled_object
 
-_START, _MOST = 4, 12
+_START, _MAXIMUM = 4, 12
 #: A number of workers holds for so long before it is judged: longer than all windows of the object.
 _MINUTES = 20
 _STEP_SECONDS = 15
@@ -37,7 +37,7 @@ def _scaled_object(signal: str, folder: Path) -> ScaledObject:
     workers = {
         "pool": "l40s",
         "tensorParallelSize": 1,
-        "replicas": {"min": 1, "max": _MOST},
+        "replicas": {"min": 1, "max": _MAXIMUM},
         "scaledBy": load,
     }
     return ScaledObject.read(llm_d_scaled_object({"name": "main", "aggregated": workers}, folder))

@@ -78,24 +78,24 @@ async def balanced(*workers: str) -> AsyncIterator[str]:
 def test_a_request_goes_to_the_worker_with_the_fewest_open_requests() -> None:
     workers = ReadyWorkers(("a:1", "b:1", "c:1"))
     workers.ready = {("a", 1), ("b", 1), ("c", 1)}
-    least = LeastRequests(workers)
-    with least.chosen() as first, least.chosen() as second:
-        with least.chosen() as third:
+    minimum = LeastRequests(workers)
+    with minimum.chosen() as first, minimum.chosen() as second:
+        with minimum.chosen() as third:
             assert {first, second, third} == workers.ready
-        with least.chosen() as again:
+        with minimum.chosen() as again:
             assert again == third
-    with least.chosen() as after:
+    with minimum.chosen() as after:
         assert after == first, "among equals, the one that was chosen longest ago"
 
 
 def test_a_worker_that_is_not_ready_gets_no_request() -> None:
     workers = ReadyWorkers(("a:1", "b:1"))
-    least = LeastRequests(workers)
-    with least.chosen() as nobody:
+    minimum = LeastRequests(workers)
+    with minimum.chosen() as nobody:
         assert nobody is None
     workers.ready = {("b", 1)}
     for _ in range(3):
-        with least.chosen() as chosen:
+        with minimum.chosen() as chosen:
             assert chosen == ("b", 1)
 
 

@@ -1,4 +1,4 @@
-"""Workers killed while they answer: no stream is lost, and a stream that is lost is told."""
+"""Workers killed while they answer: no stream is lost, and the report names every lost stream."""
 
 import dataclasses
 from collections.abc import Iterator

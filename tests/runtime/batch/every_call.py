@@ -28,7 +28,7 @@ from inference_contracts import batch_keys
 from tests.runtime.batch import resources
 from tests.runtime.batch.job_records import NOW
 
-#: What Step Functions says to calls that the emulation has not got.
+#: What Step Functions answers to calls that the emulation does not have.
 _ANSWERS: dict[str, dict[str, Any]] = {
     "SendTaskSuccess": {},
     "UpdateMapRun": {},

@@ -53,10 +53,10 @@ def floor(workers: ShiftedWorkers) -> int:
     return int(target_of(workers)["MinCapacity"])
 
 
-def deploy(workers: ShiftedWorkers, least: int, most: int) -> None:
+def deploy(workers: ShiftedWorkers, minimum: int, maximum: int) -> None:
     """Register a target as CloudFormation does: with all of its numbers."""
     boto3.client("application-autoscaling").register_scalable_target(
-        ResourceId=resource(workers), MinCapacity=least, MaxCapacity=most, **TARGET
+        ResourceId=resource(workers), MinCapacity=minimum, MaxCapacity=maximum, **TARGET
     )
 
 

@@ -74,7 +74,7 @@ def test_one_worker_then_a_rack_then_a_release_become_slow_and_one_node_is_repla
     pass_minutes(world, 15, {})
     rack = {f"worker-{number}": 0.4 for number in range(2, 16, 4)}
     pass_minutes(world, 6, rack)
-    assert ("rack", "rack-2") in world.store().observed(world.now).shifts
+    assert ("rack", "rack-2") in world.store().read_observation(world.now).shifts
     pass_minutes(world, 15, {})
     pass_minutes(world, 6, dict.fromkeys(world.cluster.pods, 0.4))
     assert len(world.cluster.deleted_claims()) == 1

@@ -222,7 +222,7 @@ def test_under_random_kills_and_doubled_events_no_node_and_no_place_is_doubled(
 ) -> None:
     chance = random.Random(seed)  # noqa: S311 - repeatable
     made = Counter[str]()
-    most = 0
+    maximum = 0
 
     def deleted(claim: str) -> None:
         made[claim] += 1
@@ -243,11 +243,11 @@ def test_under_random_kills_and_doubled_events_no_node_and_no_place_is_doubled(
                 world.hardware(events.pop())
             else:
                 world.minute()
-        most = max(most, len(world.cluster.cordoned()))
+        maximum = max(maximum, len(world.cluster.cordoned()))
     world.minutes(4)
     assert set(made.values()) == {1}
     assert sorted(made) == ["claim-node-1", "claim-node-4", "claim-node-6"]
-    assert most <= 1
+    assert maximum <= 1
 
 
 def test_a_kill_is_no_exception_that_the_code_catches() -> None:

@@ -58,7 +58,7 @@ def test_a_slow_rack_is_nobodys_fault(world: HealthWorld) -> None:
         report(world.cluster, world.now, slow={"worker-1": 0.5, "worker-5": 0.5})
         world.minute()
     assert world.cluster.acts == []
-    assert ("rack", "rack-1") in world.store().observed(world.now).shifts
+    assert ("rack", "rack-1") in world.store().read_observation(world.now).shifts
 
 
 def test_a_slower_release_is_nobodys_fault(world: HealthWorld) -> None:

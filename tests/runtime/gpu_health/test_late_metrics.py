@@ -29,7 +29,7 @@ def test_a_slow_worker_is_found_though_its_samples_come_late(world: HealthWorld,
     report(world.cluster, world.now - late, minutes=12)
     minutes(world, 4, late=late)
     assert world.state("node-5") == "done"
-    age = world.now - world.store().observed(world.now).metrics_at
+    age = world.now - world.store().read_observation(world.now).metrics_at
     assert late + OF_REPORT - 60 <= age <= late + OF_REPORT
 
 

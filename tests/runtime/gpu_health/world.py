@@ -92,7 +92,7 @@ class HealthWorld:
     answers: dict[str, dict[str, Any]] = field(
         default_factory=lambda: {"DescribeAlarmContributors": {"AlarmContributors": []}}
     )
-    """Answers of AWS that the emulation has not got, by operation."""
+    """Answers of AWS that the emulation does not have, by operation."""
     messages: list[dict[str, Any]] = field(default_factory=list)
 
     def minute(self) -> None:

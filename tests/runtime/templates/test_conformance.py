@@ -20,7 +20,7 @@ from inference_contracts.prompt_template import (
 FOLDER = Path(__file__).parent
 FILE: dict[str, Any] = json.loads((FOLDER / "conformance.json").read_text(encoding="utf-8"))
 TREES: dict[str, Any] = json.loads((FOLDER / "trees.json").read_text(encoding="utf-8"))
-MOST_CHARACTERS = 10_000
+MAX_CHARACTERS = 10_000
 
 
 @pytest.mark.parametrize("group", sorted({case["group"] for case in FILE["cases"]}))
@@ -36,7 +36,7 @@ def test_prompts_and_refusals(group: str) -> None:
 
 def outcome(case: dict[str, Any]) -> dict[str, str]:
     try:
-        prompts = Prompts(case["template"], most_characters=case.get("mostCharacters", MOST_CHARACTERS))
+        prompts = Prompts(case["template"], max_characters=case.get("mostCharacters", MAX_CHARACTERS))
     except RenderingError:
         return {"refused": "template"}
     try:

@@ -68,7 +68,11 @@ class Size:
             "bytes of a function's variables": (self.largest_variables_bytes, VARIABLES_BYTES),
             "bytes of a role's policies": (self.largest_policies_bytes, POLICY_BYTES),
         }
-        return [f"{value} {what}, at most {most}" for what, (value, most) in measured.items() if value > most]
+        return [
+            f"{value} {what}, at most {maximum}"
+            for what, (value, maximum) in measured.items()
+            if value > maximum
+        ]
 
 
 def _of(template: dict[str, Any], resource_type: str) -> list[dict[str, Any]]:

@@ -88,9 +88,9 @@ def test_the_largest_number_of_queues_fits_one_stack(tmp_path: Path, place: str)
 
 
 @pytest.mark.parametrize(
-    ("section", "key", "most"),
+    ("section", "key", "maximum"),
     [(Spec, "pools", POOLS), (Batch, "queues", QUEUES), (Batch, "schedules", SCHEDULES)],
 )
-def test_the_loader_takes_no_more_than_was_tried(section: type[Section], key: str, most: int) -> None:
+def test_the_loader_takes_no_more_than_was_tried(section: type[Section], key: str, maximum: int) -> None:
     metadata = section.model_fields[key].metadata
-    assert [each.max_length for each in metadata if hasattr(each, "max_length")] == [most]
+    assert [each.max_length for each in metadata if hasattr(each, "max_length")] == [maximum]

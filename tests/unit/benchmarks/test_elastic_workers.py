@@ -52,8 +52,8 @@ def test_without_a_setting_that_keeps_it_the_most_generous_is_named() -> None:
     days = elastic_workers._Days.of(HOUR.scaled(2.0), 1, WORKER)
     ladders = [[lambda _, number=number: FixedNumber(number) for number in (1, 2)]]
     tuned = days.simulate(ladders[0][0])
-    most, how = elastic_workers._at_the_objective(tuned, ladders, days)
-    assert most == days.simulate(ladders[0][1])
+    maximum, how = elastic_workers._at_the_objective(tuned, ladders, days)
+    assert maximum == days.simulate(ladders[0][1])
     assert how.startswith(" which keeps at most ")
 
 

@@ -20,9 +20,9 @@ LATER = {"vllmNeuron"}
 )
 class TestSpeed:
     def test_the_range_is_one(self, speed: PublishedSpeed) -> None:
-        most = speed.most_tokens_per_second
+        maximum = speed.most_tokens_per_second
         assert speed.least_tokens_per_second > 0
-        assert most is None or most >= speed.least_tokens_per_second
+        assert maximum is None or maximum >= speed.least_tokens_per_second
         assert speed.concurrent_requests >= 1
 
     def test_it_says_when_and_where_it_was_published(self, speed: PublishedSpeed) -> None:

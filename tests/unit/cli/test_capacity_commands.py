@@ -213,8 +213,8 @@ def test_explain_tells_the_settings(capacity: Capacity) -> None:
     save(own_blueprint(safetyPercent=33, reclaimSeconds=700, action="observe"))
     blueprint = load_blueprint("own.yaml").blueprint
     (role,) = resolve(blueprint, 0, 0)
-    carried, least = worker_load(role).requests, longest_start([role]).least
-    assert least.seconds > 1
+    carried, minimum = worker_load(role).requests, longest_start([role]).minimum
+    assert minimum.seconds > 1
     text = capacity("explain", "own.yaml").out
     for expected in (
         f"{WORKERS} (model qwen3-8b, pool l40s): the floor is between 2 and 12 workers",
@@ -223,8 +223,8 @@ def test_explain_tells_the_settings(capacity: Capacity) -> None:
         "only recorded",
         "within 700 s (reclaimSeconds), with a margin of 33 % (safetyPercent)",
         "back after 700 s. It is from capacityShift.reclaimSeconds of the blueprint",
-        f"{WORKERS}: a start on a new node takes at least {least.seconds:.0f} s (weights "
-        f"{least.seconds:.0f} s, computed)",
+        f"{WORKERS}: a start on a new node takes at least {minimum.seconds:.0f} s (weights "
+        f"{minimum.seconds:.0f} s, computed)",
         "Not in it, because you have not measured it: launch 94 s, published; image unknown, counted as 0 s; "
         "engine 87 s, published. With these it is 207 s.",
         "Metrics older than 180 s count as missing",

@@ -9,7 +9,7 @@ from pathlib import Path
 import generate
 import pytest
 from generate import GeneratorRun
-from generated_files import filled, rewrite, write_all
+from generated_files import fill_section, rewrite, write_all
 
 PLACE = "# Page\n\n<!-- sizes: by a script -->\n{}<!-- end of sizes -->\n\nEnd\n"
 
@@ -69,7 +69,7 @@ def test_what_a_generator_prints_is_shown_if_it_fails(
 
 
 def test_a_place_is_filled_and_the_rest_of_the_page_stays() -> None:
-    assert filled(PLACE.format("old\n"), "sizes", "new") == PLACE.format("\nnew\n\n")
+    assert fill_section(PLACE.format("old\n"), "sizes", "new") == PLACE.format("\nnew\n\n")
 
 
 @pytest.mark.parametrize("page", ["# Page\n", PLACE.format("") * 2], ids=["none", "two"])
@@ -78,7 +78,7 @@ def test_a_page_without_exactly_one_place_is_refused(page: str, tmp_path: Path) 
     file = tmp_path / "page.md"
     file.write_text(page)
     with pytest.raises(ValueError, match=r"page\.md: got [02] places, one is needed: <!-- sizes -->"):
-        rewrite(file, lambda text: filled(text, "sizes", "new"))
+        rewrite(file, lambda text: fill_section(text, "sizes", "new"))
     assert file.read_text() == page
 
 

@@ -13,6 +13,6 @@ def test_the_table_is_of_the_locked_moto() -> None:
 
 
 def test_a_type_that_one_region_lacks_is_in_the_others() -> None:
-    offered = record_instance_regions.offered()
+    offered = record_instance_regions.list_offered()
     assert "p6-b300.48xlarge" in offered["us-east-1"]
     assert "p6-b300.48xlarge" not in offered["eu-north-1"]

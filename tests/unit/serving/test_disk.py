@@ -60,9 +60,9 @@ def test_what_an_error_says_would_fit_does(make_blueprint: Make) -> None:
     assert finding.severity == "error"
     assert finding.path == (*PLACE, "gib")
     assert finding.message.startswith("got 60000, but a worker of 'main' has ")
-    most = int(finding.message.rpartition("set at most ")[2])
-    assert of_nvme(on_nvme(make_blueprint, most)) == []
-    assert [each.severity for each in of_nvme(on_nvme(make_blueprint, most + 1))] == ["error"]
+    maximum = int(finding.message.rpartition("set at most ")[2])
+    assert of_nvme(on_nvme(make_blueprint, maximum)) == []
+    assert [each.severity for each in of_nvme(on_nvme(make_blueprint, maximum + 1))] == ["error"]
 
 
 def test_no_more_than_the_memory_before_it_is_doubted(make_blueprint: Make) -> None:

@@ -75,13 +75,13 @@ def test_prefill_workers_keep_and_decode_workers_do_not(make_blueprint: Make) ->
 
 
 def test_it_wants_memory_left_free(make_blueprint: Make) -> None:
-    def most(engine: str) -> int:
+    def maximum(engine: str) -> int:
         blueprint = make_blueprint(
             instance_types=["g6e.8xlarge"], engine={engine: {}}, kvCache={"hostMemoryGib": 24_576}
         )
         return int(next(iter(serving_findings(blueprint))).message.rpartition("set at most ")[2])
 
-    assert most("vllm") - most("sglang") == 10
+    assert maximum("vllm") - maximum("sglang") == 10
 
 
 def test_only_vllms_memory_is_simulated(make_blueprint: Make) -> None:

@@ -127,9 +127,9 @@ def test_what_an_error_says_would_fit_does(make: Callable[..., Blueprint], make_
     [(severity, message)] = of_the_cache(make(make_blueprint, 24_576))
     assert severity == "error"
     assert message.startswith("got 24576, but a worker of 'main")
-    most = int(message.rpartition("set at most ")[2])
-    assert [severity for severity, _ in of_the_cache(make(make_blueprint, most))] in ([], ["warning"])
-    [(severity, _)] = of_the_cache(make(make_blueprint, most + 1))
+    maximum = int(message.rpartition("set at most ")[2])
+    assert [severity for severity, _ in of_the_cache(make(make_blueprint, maximum))] in ([], ["warning"])
+    [(severity, _)] = of_the_cache(make(make_blueprint, maximum + 1))
     assert severity == "error"
 
 

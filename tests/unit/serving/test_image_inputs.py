@@ -191,7 +191,7 @@ def test_an_image_larger_than_a_step_is_encoded_whole(make_blueprint: Make) -> N
 
 def test_a_request_full_of_images_leaves_room_for_its_answer(make_blueprint: Make) -> None:
     """The longest request has 4 * (3000 + 200) tokens, rounded up to 13312, of which an answer has 200."""
-    most, too_many = (
+    maximum, too_many = (
         list(
             serving_findings(
                 make_blueprint(
@@ -203,7 +203,7 @@ def test_a_request_full_of_images_leaves_room_for_its_answer(make_blueprint: Mak
         )
         for images in (12, 13)
     )
-    assert most == []
+    assert maximum == []
     [finding] = too_many
     assert finding.path == ("spec", "models", 0, "media", "imagesPerRequest")
     assert "13312 in total" in finding.message

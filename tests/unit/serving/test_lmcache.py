@@ -117,13 +117,13 @@ def test_each_device_has_a_thread_that_copies(make_blueprint: Make) -> None:
 
 
 def test_the_server_takes_memory_of_its_own(make_blueprint: Make) -> None:
-    def most(**cache: Any) -> int:
+    def maximum(**cache: Any) -> int:
         blueprint = make_blueprint(
             instance_types=["g6e.8xlarge"], deployments=TOGETHER, kvCache={"hostMemoryGib": 24_576} | cache
         )
         return int(next(iter(serving_findings(blueprint))).message.rpartition("set at most ")[2])
 
-    assert most() - most(nvme={}) == 8
+    assert maximum() - maximum(nvme={}) == 8
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import inference_catalog as catalog
 from inference_blueprints.loading import load_blueprint
-from inference_blueprints.serving.nodes.neighbours import packed, strands
+from inference_blueprints.serving.nodes.neighbours import set_neighbours, strands
 from inference_blueprints.serving.plan import build_plan
 from inference_blueprints.serving.types import Neighbour, Process
 from inference_blueprints.spec.types import Blueprint
@@ -136,4 +136,4 @@ def test_weights_are_within_what_kubernetes_takes(name: str) -> None:
 def test_a_plan_without_pools_in_common_stays_as_it_is(make_blueprint: Make) -> None:
     blueprint = make_blueprint()
     plan = build_plan(blueprint)
-    assert packed(plan.models, blueprint.spec.pools) == plan.models
+    assert set_neighbours(plan.models, blueprint.spec.pools) == plan.models

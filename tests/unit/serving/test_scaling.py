@@ -57,7 +57,7 @@ def test_an_elastic_worker_starts_with_the_least_and_is_sized_for_the_most() -> 
     worker = worker_of()
     scaling = scaling_of(worker)
     assert (scaling.least, scaling.most) == (2, 12)
-    assert (worker.replicas, worker.most, worker.pods) == (2, 12, 12)
+    assert (worker.replicas, worker.maximum, worker.pods) == (2, 12, 12)
     assert worker.rollout.max_unavailable == 1
     [floor] = scaling.floors
     assert scaling.fallback_replicas == floor.replicas == 4

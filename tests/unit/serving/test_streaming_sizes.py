@@ -12,7 +12,7 @@ import pytest
 import inference_catalog as catalog
 from inference_blueprints.loading import load_blueprint
 from inference_blueprints.serving.streaming.broker_load import broker_load, needed_brokers
-from inference_blueprints.serving.streaming.job_size import job_size, most_calls_per_kpu
+from inference_blueprints.serving.streaming.job_size import job_size, max_calls_per_kpu
 from inference_blueprints.serving.streaming.stream_load import stream_load
 from inference_blueprints.spec.types import StreamingJob
 
@@ -96,8 +96,8 @@ def test_a_kpu_is_half_busy_with_what_it_carries(shipped_job: StreamingJob) -> N
     job = changed(shipped_job, session={"debounce_millis": 0})
     cost = catalog.job_load()
     each = cost.microseconds_per_call + cost.microseconds_per_event
-    assert most_calls_per_kpu(job) * each == pytest.approx(500_000)
-    rate = most_calls_per_kpu(job)
+    assert max_calls_per_kpu(job) * each == pytest.approx(500_000)
+    rate = max_calls_per_kpu(job)
     full = changed(shipped_job, session={"debounce_millis": 0}, load={"events_per_second": rate})
     assert job_size(full).cpu_kpus == pytest.approx(1)
 

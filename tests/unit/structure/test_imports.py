@@ -119,7 +119,7 @@ def files_of(room: str) -> list[Path]:
 @pytest.mark.parametrize("room", ALLOWED)
 def test_a_room_imports_only_what_it_may(room: str) -> None:
     files = files_of(room)
-    assert files, f"{room} has no Python file: the table names a room that is gone"
+    assert files, f"{room} has no Python file: the table names a folder that does not exist"
     forbidden = [
         f"{file.relative_to(root())} imports {module}"
         for file in files

@@ -77,7 +77,7 @@ def _summarise(spec: Spec) -> AddressUse:
         zones=room.zones,
         addresses_in_a_zone=room.in_a_zone,
         is_exact=room.is_exact,
-        needed=sum(each.total * most for _, each, most in nodes),
+        needed=sum(each.total * maximum for _, each, maximum in nodes),
         available=room.total,
         pools=tuple(
             PoolAddresses(
@@ -86,10 +86,10 @@ def _summarise(spec: Spec) -> AddressUse:
                 prefixes=each.prefixes,
                 interfaces=each.interfaces,
                 addresses_per_node=each.total,
-                nodes_max=most,
+                nodes_max=maximum,
                 nodes_in_a_subnet=room.in_a_zone // each.total,
             )
-            for name, each, most in nodes
+            for name, each, maximum in nodes
         ),
     )
 

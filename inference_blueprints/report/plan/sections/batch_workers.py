@@ -37,14 +37,21 @@ def _summarise(batch: Batch | None) -> BatchWorkersSummary | None:
     if batch is None:
         return None
     models = len({queue.model for queue in batch.queues})
-    least, most = models * batch.workers.min, models * batch.workers.max
+    minimum, maximum = models * batch.workers.min, models * batch.workers.max
     if batch.workers.ecs is None:
         return BatchWorkersSummary(
-            "eks", models, least, most, sizes.POD_VCPU, sizes.POD_MEMORY_GIB, None, None
+            "eks", models, minimum, maximum, sizes.POD_VCPU, sizes.POD_MEMORY_GIB, None, None
         )
     each = sizes.TASK_VCPU * USD_PER_VCPU_HOUR + sizes.TASK_MEMORY_GIB * USD_PER_GIB_HOUR
     return BatchWorkersSummary(
-        "ecs", models, least, most, sizes.TASK_VCPU, sizes.TASK_MEMORY_GIB, least * each, most * each
+        "ecs",
+        models,
+        minimum,
+        maximum,
+        sizes.TASK_VCPU,
+        sizes.TASK_MEMORY_GIB,
+        minimum * each,
+        maximum * each,
     )
 
 

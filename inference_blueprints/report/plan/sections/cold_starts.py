@@ -62,9 +62,9 @@ class ColdStart:
         """The longer transfer, and the image size above which an unknown image would take longer."""
         if self.image_seconds is not None:
             return "image" if self.image_seconds > self.weights_seconds else "weights"
-        most = self.weights_seconds / self.image_seconds_per_gb
+        maximum = self.weights_seconds / self.image_seconds_per_gb
         form = " unpacked" if self.image_from == "snapshot" else ""
-        return f"weights, unless the image is larger than {most:.1f} GB{form}"
+        return f"weights, unless the image is larger than {maximum:.1f} GB{form}"
 
 
 def _cold_start(resolved: ResolvedWorkers, process: Process, nodes: Sequence[PackedNode]) -> ColdStart:

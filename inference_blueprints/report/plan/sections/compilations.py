@@ -71,8 +71,8 @@ def compilations(summary: PlanSummary) -> TextTable:
 def _row(each: CompilationSummary) -> tuple[str, ...]:
     minutes = "no data"
     if each.minutes:
-        least, most = each.minutes
-        minutes = f"{least:g}" if least == most else f"{least:g} to {most:g}"
+        minimum, maximum = each.minutes
+        minutes = f"{minimum:g}" if minimum == maximum else f"{minimum:g} to {maximum:g}"
     return (
         each.deployment,
         minutes,

@@ -197,7 +197,7 @@ def _network(spec: Spec, roles: Sequence[ResolvedWorkers], services: ServicePric
 def _downloads(roles: Sequence[ResolvedWorkers], services: ServicePrices) -> Iterator[CostItem]:
     """Yield the price of the weights that workers or nodes fetch from the Hub through NAT gateways."""
     size = sum(each.shape.weight_bytes * _copies(each) for each in roles if not each.model.weights.in_s3)
-    size += sum(each.draft_file_bytes * each.workers.most * each.nodes for each in roles)
+    size += sum(each.draft_file_bytes * each.workers.maximum * each.nodes for each in roles)
     if size:
         yield _item(
             "NAT gateway data",
@@ -208,9 +208,9 @@ def _downloads(roles: Sequence[ResolvedWorkers], services: ServicePrices) -> Ite
 
 def _copies(workers: ResolvedWorkers) -> int:
     """Return how often workers fetch their weights: once per worker, or once per full node if they share."""
-    pods = workers.workers.most * workers.nodes
+    pods = workers.workers.maximum * workers.nodes
     if not reads_node_copy(workers):
-        return workers.workers.most
+        return workers.workers.maximum
     return -(-pods // min(replicas_per_node(each, workers.accelerators_per_node) for each in workers.types))
 
 

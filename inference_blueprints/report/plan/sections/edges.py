@@ -46,7 +46,7 @@ _DIRECTIONS: Final = 2
 _VCPUS_OF_SYSTEM_NODE: Final = 4
 _VCPUS_OF_LARGEST_NODE: Final = 16
 #: Below this peak, connections and load balancer cost next to nothing.
-LEAST_REQUESTS_PER_SECOND: Final = 1000.0
+MIN_REQUESTS_PER_SECOND: Final = 1000.0
 EDGE_FIGURES = (
     "requests per second",
     "requests per second and vCPU",
@@ -187,7 +187,7 @@ def _summarise(basis: PlanBasis) -> Iterator[EdgeSummary]:
     spec, prices = basis.spec, basis.prices
     zones = len(platform_zones(spec.environment))
     for model in spec.models:
-        if model.stack.dynamo is None or model.workload.peak_requests_per_second < LEAST_REQUESTS_PER_SECOND:
+        if model.stack.dynamo is None or model.workload.peak_requests_per_second < MIN_REQUESTS_PER_SECOND:
             continue
         own = [each for each in basis.workers if each.model.name == model.name]
         yield edge_summary(

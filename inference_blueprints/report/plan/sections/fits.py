@@ -50,9 +50,9 @@ def pod_fit(pool: str, model: str, deployment: str, process: Process, kind: Inst
     }
     fitting = {name: available // each for name, (available, each) in limits.items() if each}
     limited_by = min(fitting, key=lambda name: fitting[name])
-    most = fitting[limited_by]
-    stranded = (fitting.get("devices", most) - most) * devices
-    return PodFit(pool, model, deployment, kind.name, most, limited_by, stranded)
+    maximum = fitting[limited_by]
+    stranded = (fitting.get("devices", maximum) - maximum) * devices
+    return PodFit(pool, model, deployment, kind.name, maximum, limited_by, stranded)
 
 
 def fits(summary: PlanSummary) -> TextTable:

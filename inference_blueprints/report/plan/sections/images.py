@@ -46,7 +46,7 @@ def _summarise(basis: PlanBasis) -> Iterator[ImageSummary]:
         if images is None:
             continue
         speed = image_speed(resolved)
-        rate = speed.images_per_second * resolved.workers.most if speed else None
+        rate = speed.images_per_second * resolved.workers.maximum if speed else None
         deployment = resolved.model.name, resolved.deployment.name
         _, usd = share_of({deployment}, basis[POOLS], basis[PROCESSES])
         yield ImageSummary(
@@ -54,7 +54,7 @@ def _summarise(basis: PlanBasis) -> Iterator[ImageSummary]:
             size=images.size,
             steps=images.steps,
             peak_images_per_second=images_per_second(resolved),
-            workers=resolved.workers.most,
+            workers=resolved.workers.maximum,
             images_per_second=rate,
             usd_per_thousand_images=None
             if rate is None or usd is None

@@ -80,19 +80,19 @@ def _pool_parts(pool: Pool, summary: PoolSummary) -> Iterator[_Part]:
     types = pool.types
     reckoned = [each for each in types if each.name == summary.reckoned_instance_type]
     used = summary.nodes_used * reckoned[0].vcpu if reckoned else 0
-    most = summary.nodes_max * max(each.vcpu for each in types)
+    maximum = summary.nodes_max * max(each.vcpu for each in types)
     purchase = pool.purchase.chosen
     counted = _COUNTED_AS.get(purchase, purchase)
-    yield _Part(pool.name, counted, _quota(types[0], counted), used, most)
+    yield _Part(pool.name, counted, _quota(types[0], counted), used, maximum)
     if pool.purchase.spot and pool.purchase.spot.on_demand_fallback:
-        yield _Part(pool.name, _ON_DEMAND, _quota(types[0], _ON_DEMAND), 0, most)
+        yield _Part(pool.name, _ON_DEMAND, _quota(types[0], _ON_DEMAND), 0, maximum)
 
 
 def _system_parts() -> Iterator[_Part]:
     node = catalog.instance_type(system_nodes.INSTANCE_TYPE)
     largest = max(catalog.instance_type(name).vcpu for name in system_nodes.OVERFLOW_INSTANCE_TYPES)
-    most = system_nodes.MAXIMUM_NODES * node.vcpu + system_nodes.OVERFLOW_MAXIMUM_NODES * largest
-    yield _Part("system nodes", _ON_DEMAND, _quota(node, _ON_DEMAND), system_nodes.NODES * node.vcpu, most)
+    maximum = system_nodes.MAXIMUM_NODES * node.vcpu + system_nodes.OVERFLOW_MAXIMUM_NODES * largest
+    yield _Part("system nodes", _ON_DEMAND, _quota(node, _ON_DEMAND), system_nodes.NODES * node.vcpu, maximum)
 
 
 def _quota(instance_type: InstanceType, purchase: str) -> catalog.Quota | None:

@@ -14,7 +14,7 @@ from inference_blueprints.spec.types import SignalStore
 
 USD_PER_GB_HOUR = 0.084
 USD_PER_MILLION_UNITS = 0.0023
-_LEAST_GB = 0.1
+_MIN_GB = 0.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,7 @@ def _price(store: SignalStore | None) -> SignalStorePrice | None:
         return None
     return SignalStorePrice(
         max_gb=store.valkey.max_gb,
-        usd_per_hour_min=_LEAST_GB * USD_PER_GB_HOUR,
+        usd_per_hour_min=_MIN_GB * USD_PER_GB_HOUR,
         usd_per_hour_max=store.valkey.max_gb * USD_PER_GB_HOUR,
         usd_per_million_kb=USD_PER_MILLION_UNITS,
     )

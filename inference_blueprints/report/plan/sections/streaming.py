@@ -10,7 +10,7 @@ from inference_blueprints.report.plan.cells import usd
 from inference_blueprints.report.plan.section import PlanBasis, PlanSection, PlanSummary
 from inference_blueprints.report.pricing.streaming_price import job_usd_per_day
 from inference_blueprints.report.tables.text_table import TextTable
-from inference_blueprints.serving.streaming.job_size import MOST_KPUS, job_size, most_calls_per_kpu
+from inference_blueprints.serving.streaming.job_size import MAX_KPUS, job_size, max_calls_per_kpu
 from inference_blueprints.serving.streaming.stream_load import stream_load
 from inference_contracts.units import GB, MB
 
@@ -90,8 +90,8 @@ def _summarise(basis: PlanBasis) -> Iterator[StreamingSummary]:
             kpus=size.kpus,
             parallelism=size.parallelism,
             parallelism_per_kpu=size.parallelism_per_kpu,
-            kpu_quota=MOST_KPUS,
-            calls_per_second_per_kpu=most_calls_per_kpu(job),
+            kpu_quota=MAX_KPUS,
+            calls_per_second_per_kpu=max_calls_per_kpu(job),
             partitions=size.partitions,
             open_sessions=load.open_sessions,
             state_bytes=load.state_bytes,

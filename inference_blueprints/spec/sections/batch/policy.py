@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator
 from typing import Final
 
-from inference_blueprints.spec.holes import usable
+from inference_blueprints.spec.invalid_values import usable
 from inference_blueprints.spec.rule import rule
 from inference_blueprints.spec.types import Batch, Spec, Team
 from inference_blueprints.spec.wording import quote
@@ -66,11 +66,11 @@ def objects_outlive_jobs(spec: Spec) -> Iterator[Finding]:
     if spec.batch is None:
         return
     longest = max((queue.deadline_hours for _, queue in usable(spec.batch.queues)), default=0.0)
-    least = 2 * math.ceil(longest / HOURS_PER_DAY) + 1
-    if spec.batch.keep_days < least:
+    minimum = 2 * math.ceil(longest / HOURS_PER_DAY) + 1
+    if spec.batch.keep_days < minimum:
         message = (
             f"got {spec.batch.keep_days}, a job of {longest:g} hours that is run again after its deadline "
-            f"needs its objects for {least} days; raise it, or lower 'deadlineHours'"
+            f"needs its objects for {minimum} days; raise it, or lower 'deadlineHours'"
         )
         yield Finding(("spec", "batch", "keepDays"), message)
 

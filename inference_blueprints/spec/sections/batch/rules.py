@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Sequence
 
-from inference_blueprints.spec.holes import usable
+from inference_blueprints.spec.invalid_values import usable
 from inference_blueprints.spec.rule import duplicate_names, rule
 from inference_blueprints.spec.types import BatchQueue, BatchSchedule, BatchWorkers, Spec
 from inference_blueprints.spec.wording import Path, allowed, quote, suggestion
@@ -117,10 +117,11 @@ def priorities_are_the_teams(spec: Spec) -> Iterator[Finding]:
     """Check that the priority of a schedule is not above the highest of its team."""
     highest = {team.name: team.max_priority for _, team in usable(spec.teams)}
     for index, schedule in usable(_schedules(spec)):
-        priority, most = schedule.manifest.priority, highest.get(schedule.team)
-        if priority is not None and most is not None and priority > most:
+        priority, maximum = schedule.manifest.priority, highest.get(schedule.team)
+        if priority is not None and maximum is not None and priority > maximum:
             message = (
-                f"got {priority}, jobs of team {quote(schedule.team)} may have at most {most}; lower it, or "
+                f"got {priority}, jobs of team {quote(schedule.team)} may have at most {maximum}; "
+                f"lower it, or "
                 "raise the team's maxPriority"
             )
             yield Finding(("spec", "batch", "schedules", index, "manifest", "priority"), message)
@@ -151,7 +152,7 @@ def workers_run_in_one_place(spec: Spec) -> Iterator[Finding]:
 
 
 @rule
-def least_workers_are_within_the_most(spec: Spec) -> Iterator[Finding]:
+def minimum_workers_are_within_the_maximum(spec: Spec) -> Iterator[Finding]:
     """Check that the fewest workers are not more than the most workers."""
     workers = _workers(spec)
     if workers and workers.min > workers.max:
@@ -204,11 +205,11 @@ def load_is_within_the_peak(spec: Spec) -> Iterator[Finding]:
         if queue.load is None or queue.model not in peaks:
             continue
         declared[queue.model] += queue.load.requests_per_day
-        most = int(peaks[queue.model] * SECONDS_PER_DAY)
-        if declared[queue.model] > most:
+        maximum = int(peaks[queue.model] * SECONDS_PER_DAY)
+        if declared[queue.model] > maximum:
             message = (
                 f"got {declared[queue.model]:,} requests per day for model {quote(queue.model)}, but at its "
-                f"peakRequestsPerSecond of {peaks[queue.model]:g} it can answer {most:,}; raise the "
+                f"peakRequestsPerSecond of {peaks[queue.model]:g} it can answer {maximum:,}; raise the "
                 "peak, or lower the load"
             )
             path = ("spec", "batch", "queues", index, "load", "requestsPerDay")

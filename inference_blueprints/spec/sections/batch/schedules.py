@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from importlib import import_module
 
 from inference_blueprints.spec.cron import cron_faults
-from inference_blueprints.spec.holes import usable
+from inference_blueprints.spec.invalid_values import usable
 from inference_blueprints.spec.rule import rule
 from inference_blueprints.spec.types import Spec
 from inference_blueprints.spec.wording import Path, quote, suggestion

@@ -7,7 +7,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from inference_blueprints.spec.cron import keda_cron_faults
 from inference_blueprints.spec.deployments import PlacedWorkers, each_workers
-from inference_blueprints.spec.holes import usable
+from inference_blueprints.spec.invalid_values import usable
 from inference_blueprints.spec.rule import rule
 from inference_blueprints.spec.types import Floor, LoadScaling, ReplicaRange, Spec
 from inference_blueprints.spec.wording import Path, quote
@@ -163,7 +163,7 @@ def roles_scale_together(spec: Spec) -> Iterator[Finding]:
         other = both.decode if placed.role == "prefill" else both.prefill
         if other.scaled_by is not None:
             message = (
-                f"got 'replicas: {placed.workers.most}' without 'scaledBy', while the other role scales: "
+                f"got 'replicas: {placed.workers.maximum}' without 'scaledBy', while the other role scales: "
                 "this one would limit it; give it a range and 'scaledBy' too"
             )
             yield Finding((*placed.path, "replicas"), message, "warning")

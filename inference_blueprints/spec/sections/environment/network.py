@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from ipaddress import IPv4Network
 
 import inference_catalog as catalog
-from inference_blueprints.spec.holes import usable
+from inference_blueprints.spec.invalid_values import usable
 from inference_blueprints.spec.rule import rule
 from inference_blueprints.spec.types import Environment, Spec
 from inference_blueprints.spec.wording import duplicates, quote

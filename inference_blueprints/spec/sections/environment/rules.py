@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 import inference_catalog as catalog
-from inference_blueprints.spec.holes import usable
+from inference_blueprints.spec.invalid_values import usable
 from inference_blueprints.spec.rule import rule
 from inference_blueprints.spec.types import Spec
 from inference_blueprints.spec.wording import allowed, duplicates, quote, suggestion

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from ipaddress import IPv4Network
 
 import inference_catalog as catalog
-from inference_blueprints.spec.holes import usable
+from inference_blueprints.spec.invalid_values import usable
 from inference_blueprints.spec.rule import rule
 from inference_blueprints.spec.sections.environment.network import LONGEST_PREFIX, SHORTEST_PREFIX
 from inference_blueprints.spec.types import Batch, Environment, Network, Spec

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from inference_blueprints.spec.holes import usable
+from inference_blueprints.spec.invalid_values import usable
 from inference_blueprints.spec.rule import rule
 from inference_blueprints.spec.types import Spec
 from inference_blueprints.spec.wording import listing, quote

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import inference_catalog as catalog
 from inference_blueprints.spec.deployments import divided
-from inference_blueprints.spec.holes import usable
+from inference_blueprints.spec.invalid_values import usable
 from inference_blueprints.spec.rule import rule
 from inference_blueprints.spec.types import Model, Spec
 from inference_blueprints.spec.wording import Path, listing, quote
@@ -96,11 +96,12 @@ def image_size_suits_the_model(spec: Spec) -> Iterator[Finding]:
         if images is None or entry is None or entry.pipeline is None:
             continue
         side = entry.pipeline.pixels_per_token
-        most = side * entry.pipeline.side_tokens
-        if max(images.width, images.height) > most:
+        maximum = side * entry.pipeline.side_tokens
+        if max(images.width, images.height) > maximum:
             message = (
-                f"got {quote(images.size)}, but {entry.name} has positions for {most} pixels of width and of "
-                f"height; set at most '{most}x{most}'"
+                f"got {quote(images.size)}, but {entry.name} has positions for {maximum} pixels "
+                f"of width and of "
+                f"height; set at most '{maximum}x{maximum}'"
             )
             yield Finding((*path, "workload", "images", "size"), message)
         elif images.width % side or images.height % side:

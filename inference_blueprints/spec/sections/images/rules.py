@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import inference_catalog as catalog
-from inference_blueprints.spec.holes import usable
+from inference_blueprints.spec.invalid_values import usable
 from inference_blueprints.spec.rule import rule
 from inference_blueprints.spec.types import Media, Model, Spec
 from inference_blueprints.spec.wording import Path, listing, quote

@@ -254,12 +254,12 @@ class Workers(Section):
     Experimental for workers that span nodes."""
 
     @property
-    def least(self) -> int:
+    def minimum(self) -> int:
         """Smallest number of workers."""
         return self.replicas.min if isinstance(self.replicas, ReplicaRange) else self.replicas
 
     @property
-    def most(self) -> int:
+    def maximum(self) -> int:
         """Largest number of workers."""
         return self.replicas.max if isinstance(self.replicas, ReplicaRange) else self.replicas
 

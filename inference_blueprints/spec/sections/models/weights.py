@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from inference_blueprints.spec.holes import usable
+from inference_blueprints.spec.invalid_values import usable
 from inference_blueprints.spec.rule import rule
 from inference_blueprints.spec.sections.environment.network import in_wrong_region, is_in_wrong_region
 from inference_blueprints.spec.types import Spec, Weights
@@ -136,7 +136,7 @@ def revision_is_pinned(spec: Spec) -> Iterator[Finding]:
 
 def _is_commit(revision: str | None) -> bool:
     """Return whether a revision is a full commit id."""
-    # `str` raises for a hole; `re` would raise a TypeError.
+    # `str` raises for an invalid value; `re` would raise a TypeError.
     return revision is not None and re.fullmatch("[0-9a-f]{40}", str(revision)) is not None
 
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from inference_blueprints.spec.deployments import PlacedWorkers, each_placement
-from inference_blueprints.spec.holes import usable
+from inference_blueprints.spec.invalid_values import usable
 from inference_blueprints.spec.rule import rule
 from inference_blueprints.spec.sections.pools.efa_interfaces import stays_in_one_zone
 from inference_blueprints.spec.types import Spec, Workers
@@ -28,7 +28,7 @@ class _Demand:
 
     @property
     def accelerators(self) -> int:
-        return sum(item.workers.most * item.workers.accelerators for item in self.placed)
+        return sum(item.workers.maximum * item.workers.accelerators for item in self.placed)
 
     @property
     def nodes(self) -> int:
@@ -38,7 +38,7 @@ class _Demand:
     def arithmetic(self) -> str:
         """The sum as text."""
         terms = " + ".join(
-            f"{item.workers.most} * {item.workers.accelerators} ({item.name})" for item in self.placed
+            f"{item.workers.maximum} * {item.workers.accelerators} ({item.name})" for item in self.placed
         )
         return f"{terms} = {self.accelerators} accelerators at {self.accelerators_per_node} per node"
 
@@ -136,11 +136,12 @@ def pool_keeps_no_idle_nodes(spec: Spec) -> Iterator[Finding]:
     for index, demand in _demands(spec):
         pool = spec.pools[index]
         smallest = min(each.accelerator_count for each in pool.types) or 1
-        filled, least = -(-demand.accelerators // smallest), pool.nodes.min
-        if least > filled + 1:
+        filled, minimum = -(-demand.accelerators // smallest), pool.nodes.min
+        if minimum > filled + 1:
             message = (
-                f"got {least}, its deployments fill at most {filled}: {demand.accelerators} accelerators at "
-                f"{smallest} per node; the other {least - filled} nodes are billed and hold no worker; "
+                f"got {minimum}, its deployments fill at most {filled}: {demand.accelerators} "
+                f"accelerators at "
+                f"{smallest} per node; the other {minimum - filled} nodes are billed and hold no worker; "
                 f"lower it "
                 f"to {filled + 1} or less"
             )
@@ -151,7 +152,7 @@ def pool_keeps_no_idle_nodes(spec: Spec) -> Iterator[Finding]:
 def deployment_survives_a_node(spec: Spec) -> Iterator[Finding]:
     """Check that a deployment has more than one replica, so that it answers during updates."""
     for placed, pool in each_placement(spec):
-        if placed.workers.least > 1:
+        if placed.workers.minimum > 1:
             continue
         path = (*placed.path, "replicas")
         yield Finding(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from inference_blueprints.spec.deployments import PlacedWorkers, each_placement
-from inference_blueprints.spec.holes import usable
+from inference_blueprints.spec.invalid_values import usable
 from inference_blueprints.spec.rule import rule
 from inference_blueprints.spec.types import Pool, Spec
 from inference_blueprints.spec.wording import Path, quote
@@ -50,10 +50,10 @@ def replica_has_an_interface(spec: Spec) -> Iterator[Finding]:
         size = placed.workers.accelerators
         for each in pool.types if pool.efa else ():
             if each.efa_interfaces and each.accelerator_count and not efa_share(each, size):
-                least = -(-each.accelerator_count // each.efa_interfaces)
+                minimum = -(-each.accelerator_count // each.efa_interfaces)
                 message = (
                     f"got {size}, but pool '{pool.name}' has efa and {each.name} has {each.efa_interfaces} "
-                    f"EFA for {each.accelerator_count} accelerators; use {least} or more, or remove 'efa'"
+                    f"EFA for {each.accelerator_count} accelerators; use {minimum} or more, or remove 'efa'"
                 )
                 yield Finding((*placed.path, "tensorParallelSize"), message)
                 break

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from inference_blueprints.spec.capacity_dates import moment
-from inference_blueprints.spec.holes import usable
+from inference_blueprints.spec.invalid_values import usable
 from inference_blueprints.spec.rule import rule
 from inference_blueprints.spec.types import CapacityBlock, Pool, ReservedCapacity, Spec
 from inference_blueprints.spec.wording import Path, listing, quote
 from inference_contracts.errors import Finding
 
-#: Families that AWS sells as Capacity Blocks (https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/capacity-blocks-using.html).
+#: Families that AWS sells as Capacity Blocks
+#: (https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/capacity-blocks-using.html).
 CAPACITY_BLOCK_FAMILIES = ("p4d", "p4de", "p5", "p5e", "p5en", "p6-b200", "p6-b300", "trn1", "trn2")
 
 #: AWS's limits on tags. A tag beyond them could never select a reservation.

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 import inference_catalog as catalog
 from inference_blueprints.spec import formats
 from inference_blueprints.spec.deployments import each_workers
-from inference_blueprints.spec.holes import usable
+from inference_blueprints.spec.invalid_values import usable
 from inference_blueprints.spec.rule import rule
 from inference_blueprints.spec.types import Spec
 from inference_blueprints.spec.wording import allowed, duplicates, listing, quote, suggestion

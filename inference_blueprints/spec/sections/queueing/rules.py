@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from inference_blueprints.spec.deployments import each_placement
-from inference_blueprints.spec.holes import usable
+from inference_blueprints.spec.invalid_values import usable
 from inference_blueprints.spec.rule import rule
 from inference_blueprints.spec.types import Kueue, Spec
 from inference_blueprints.spec.wording import quote
@@ -65,11 +65,11 @@ def queue_has_something_to_give(spec: Spec) -> Iterator[Finding]:
         return
     taken: Counter[str] = Counter()
     for placed, pool in each_placement(spec):
-        taken[pool.name] += placed.workers.most * placed.workers.accelerators
+        taken[pool.name] += placed.workers.maximum * placed.workers.accelerators
     for index, pool in usable(spec.pools):
-        most = pool.nodes.max * max((each.accelerator_count for each in pool.types), default=0)
-        if 0 < most <= taken[pool.name]:
-            message = f"models use all {most} accelerators, so jobs of this queue get none; raise 'max'"
+        maximum = pool.nodes.max * max((each.accelerator_count for each in pool.types), default=0)
+        if 0 < maximum <= taken[pool.name]:
+            message = f"models use all {maximum} accelerators, so jobs of this queue get none; raise 'max'"
             yield Finding(("spec", "pools", index, "nodes", "max"), message, "warning")
 
 

@@ -8,7 +8,7 @@ from inference_blueprints.spec.section import Name, Section
 
 #: Three days: the answers of a nightly job stay until the second job after it has run.
 _TTL_HOURS = 72.0
-_MOST_TTL_HOURS = 8784.0
+_MAX_TTL_HOURS = 8784.0
 
 
 class ValkeyCache(Section):
@@ -26,7 +26,7 @@ class Signal(Section):
     """Name of the signal. It is part of the keys."""
     team: Name
     """Name of the team whose jobs write the signal. Everyone with read access to the store can read it."""
-    ttl_hours: float | None = Field(default=None, gt=0.0, le=_MOST_TTL_HOURS)
+    ttl_hours: float | None = Field(default=None, gt=0.0, le=_MAX_TTL_HOURS)
     """Hours after which a value expires. Without it, the value of the store applies."""
 
 
@@ -35,7 +35,7 @@ class SignalStore(Section):
 
     valkey: ValkeyCache
     """Cache that holds the newest values."""
-    ttl_hours: float = Field(default=_TTL_HOURS, gt=0.0, le=_MOST_TTL_HOURS)
+    ttl_hours: float = Field(default=_TTL_HOURS, gt=0.0, le=_MAX_TTL_HOURS)
     """Hours after which a value expires."""
     history_days: int = Field(default=365, ge=1, le=3650)
     """Days for which S3 keeps every written value, for queries with Athena."""

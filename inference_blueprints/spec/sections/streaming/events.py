@@ -7,7 +7,7 @@ from datetime import datetime
 from importlib import import_module
 from typing import Any
 
-from inference_blueprints.spec.holes import usable
+from inference_blueprints.spec.invalid_values import usable
 from inference_blueprints.spec.rule import rule
 from inference_blueprints.spec.types import Spec, StreamingJob
 from inference_blueprints.spec.wording import Path, quote, suggestion
@@ -37,10 +37,10 @@ def template_renders_the_examples(spec: Spec) -> Iterator[Finding]:
         if fault:
             yield Finding(path, f"is not a template that streaming can use: {fault}; correct it")
             continue
-        most = job.prompt.max_input_tokens * BYTES_PER_TOKEN - len(job.prompt.system or "")
+        maximum = job.prompt.max_input_tokens * BYTES_PER_TOKEN - len(job.prompt.system or "")
         values = {"events": job.events.examples, "session": _session(job)}
         try:
-            text = templates.Prompts(job.prompt.template, most_characters=max(1, most)).render(values)
+            text = templates.Prompts(job.prompt.template, max_characters=max(1, maximum)).render(values)
         except templates.RenderingError as error:
             message = f"does not render the events of 'events.examples': {error}; correct one of them"
             yield Finding(path, message)

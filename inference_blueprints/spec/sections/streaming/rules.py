@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 import inference_catalog as catalog
-from inference_blueprints.spec.holes import usable
+from inference_blueprints.spec.invalid_values import usable
 from inference_blueprints.spec.rule import duplicate_names, rule
 from inference_blueprints.spec.sections.models.keys import STACK_OF_ENGINE
 from inference_blueprints.spec.types import Model, Signal, Spec, StreamingJob

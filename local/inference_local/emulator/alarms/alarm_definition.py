@@ -20,7 +20,7 @@ COMPARISONS: Final[Mapping[str, str]] = {
     "LessThanThreshold": "less than",
     "LessThanOrEqualToThreshold": "less than or equal to",
 }
-_MOST_METRICS: Final = 10
+_MAX_METRICS: Final = 10
 _MINUTE: Final = 60
 
 
@@ -134,8 +134,8 @@ def _queries(record: Mapping[str, Any]) -> tuple[MetricQuery, ...]:
         raise ValueError(f"Metrics has an Id twice: {', '.join(identifiers)}")
     if sum(query.returns_data for query in queries) != 1:
         raise ValueError("exactly one of Metrics must have ReturnData true")
-    if sum(query.metric is not None for query in queries) > _MOST_METRICS:
-        raise ValueError(f"Metrics has more than {_MOST_METRICS} metrics")
+    if sum(query.metric is not None for query in queries) > _MAX_METRICS:
+        raise ValueError(f"Metrics has more than {_MAX_METRICS} metrics")
     return queries
 
 

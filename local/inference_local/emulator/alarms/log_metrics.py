@@ -10,8 +10,8 @@ from typing import Any, Final
 from inference_local.emulator.alarms.filter_pattern import EventValues
 
 _MOST_VALUES: Final = 100
-_MOST_DEFINITIONS: Final = 100
-_MOST_DIMENSIONS: Final = 30
+_MAX_DEFINITIONS: Final = 100
+_MAX_DIMENSIONS: Final = 30
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,9 +85,9 @@ def _directed(
     definitions = directive.get("Metrics") or []
     for names in directive.get("Dimensions") or ():
         dimensions = {name: root.get(name) for name in names}
-        if len(names) > _MOST_DIMENSIONS or not all(isinstance(each, str) for each in dimensions.values()):
+        if len(names) > _MAX_DIMENSIONS or not all(isinstance(each, str) for each in dimensions.values()):
             continue
-        for definition in definitions[:_MOST_DEFINITIONS]:
+        for definition in definitions[:_MAX_DEFINITIONS]:
             values = _values(root.get(definition["Name"]))
             if values:
                 yield LogMetric(

@@ -22,9 +22,9 @@ class MetricSample:
     """Its time in seconds since 1970."""
     count: float
     total: float
-    least: float
-    most: float
-    """`count`, `total`, `least`, `most`: Number of values, their sum, the smallest and the largest."""
+    minimum: float
+    maximum: float
+    """`count`, `total`, `minimum`, `maximum`: Number of values, their sum, the smallest and the largest."""
     unit: str = "None"
     """Unit, ``None`` (the text) without one."""
 
@@ -72,8 +72,8 @@ def statistic_of(samples: Sequence[MetricSample], statistic: str) -> float | Non
         "SampleCount": count,
         "Sum": total,
         "Average": total / count,
-        "Minimum": min(each.least for each in filled),
-        "Maximum": max(each.most for each in filled),
+        "Minimum": min(each.minimum for each in filled),
+        "Maximum": max(each.maximum for each in filled),
     }[statistic]
 
 
@@ -93,9 +93,9 @@ def has_few_samples(statistic: str, samples: float) -> bool:
 
 def _percentile(samples: Sequence[MetricSample], share: float) -> float | None:
     """Interpolate between the two nearest ranks."""
-    if any(each.least < 0 or each.least != each.most for each in samples):
+    if any(each.minimum < 0 or each.minimum != each.maximum for each in samples):
         return None
-    ordered = sorted((each.least, each.count) for each in samples)
+    ordered = sorted((each.minimum, each.count) for each in samples)
     rank = share * (sum(count for _, count in ordered) - 1)
     low, high = _at(ordered, int(rank)), _at(ordered, int(rank) + 1)
     return low + (rank - int(rank)) * (high - low)

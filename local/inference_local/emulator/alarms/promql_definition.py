@@ -1,6 +1,7 @@
 """Alarms on PromQL as CloudFormation gives them, and what an event says of one contributor.
 
-- the properties: https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-properties-cloudwatch-alarm-alarmpromqlcriteria.html
+- the properties:
+https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-properties-cloudwatch-alarm-alarmpromqlcriteria.html
 - the interval: https://docs.aws.amazon.com/AmazonCloudWatch/latest/APIReference/API_PutMetricAlarm.html
 """
 
@@ -20,7 +21,7 @@ CRITERIA: Final = "EvaluationCriteria"
 CONTRIBUTOR_EVENT_TYPE: Final = "CloudWatch Alarm Contributor State Change"
 _PROMQL: Final = "PromQLCriteria"
 _SHORT_INTERVALS: Final = (10, 20, 30)
-_MOST_QUERY_LETTERS: Final = 10_000
+_MAX_QUERY_LETTERS: Final = 10_000
 _ID_LETTERS: Final = 16
 
 
@@ -52,8 +53,8 @@ def parse_promql(properties: Mapping[str, Any]) -> PromqlDefinition:
         int(properties.get("EvaluationInterval") or 0),
     )
     wrong = []
-    if not 1 <= len(found.query) <= _MOST_QUERY_LETTERS:
-        wrong.append(f"Query has {len(found.query)} letters: give 1 to {_MOST_QUERY_LETTERS}")
+    if not 1 <= len(found.query) <= _MAX_QUERY_LETTERS:
+        wrong.append(f"Query has {len(found.query)} letters: give 1 to {_MAX_QUERY_LETTERS}")
     for name, value in (("PendingPeriod", found.pending_seconds), ("RecoveryPeriod", found.recovery_seconds)):
         if not 0 <= value <= SECONDS_PER_DAY:
             wrong.append(f"{name} is {value}: give 0 to {SECONDS_PER_DAY}")

@@ -1,6 +1,7 @@
 """Why an alarm has its state, in the words and the JSON of CloudWatch.
 
-Words: the events of https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/cloudwatch-and-eventbridge.html.
+Words: the events of
+https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/cloudwatch-and-eventbridge.html.
 """
 
 from __future__ import annotations
@@ -47,13 +48,13 @@ def text(
     threshold = f"the threshold ({alarm.threshold})"
     if not alarm.says_datapoints_to_alarm:
         return f"Threshold Crossed: {_many(len(shown), 'datapoint')} [{words}] {crossed} {threshold}."
-    least = alarm.datapoints_to_alarm
+    minimum = alarm.datapoints_to_alarm
     if not is_alarm:
-        least = alarm.evaluation_periods - alarm.datapoints_to_alarm + 1
+        minimum = alarm.evaluation_periods - alarm.datapoints_to_alarm + 1
     change = "OK -> ALARM" if is_alarm else "ALARM -> OK"
     return (
         f"Threshold Crossed: {len(shown)} out of the last {len(counted)} datapoints [{words}] {crossed} "
-        f"{threshold} (minimum {_many(least, 'datapoint')} for {change} transition)."
+        f"{threshold} (minimum {_many(minimum, 'datapoint')} for {change} transition)."
     )
 
 

@@ -24,8 +24,8 @@ from inference_local.emulator.ecs.agent.task_agent import AgentSettings, SecretE
 from inference_local.emulator.ecs.api.ecs_api import ApiSources, EcsApi
 from inference_local.emulator.ecs.api.ecs_shapes import EcsShapes
 from inference_local.emulator.ecs.control.cluster_state import ClusterState, Shape
+from inference_local.emulator.ecs.control.dependencies import Dependencies
 from inference_local.emulator.ecs.control.ecs_control import EcsControl
-from inference_local.emulator.ecs.control.surroundings import Surroundings
 from inference_local.emulator.ecs.group_members import (
     join_group,
     leave_group,
@@ -85,7 +85,7 @@ class EcsEmulation:
                 self._send_log,
             )
         )
-        around = Surroundings(
+        around = Dependencies(
             self.agent, host_size, tell=lambda kind, detail: self._told.append((kind, detail))
         )
         self._balancer = vpc.load_balancer(self._context, speed) if vpc else None

@@ -17,7 +17,7 @@ from typing import Any
 from ministack.services import stepfunctions
 
 # Threads per map: the emulator's limit for states without one.
-_MOST_CHILDREN = 64
+_MAX_CHILDREN = 64
 _LOOK_SECONDS = 0.5
 
 _run_plain = stepfunctions._run_distributed_map
@@ -47,7 +47,7 @@ def _run_distributed_map(state: Mapping[str, Any], raw_input: Any, *others: Any)
         }
     )
     limit = int(stepfunctions._apply_jsonata_template(state.get("MaxConcurrency", 0), raw_input, context))
-    plain |= {"ItemsPath": "$", "MaxConcurrency": _MOST_CHILDREN}
+    plain |= {"ItemsPath": "$", "MaxConcurrency": _MAX_CHILDREN}
     items = _selected(state, _items(state, raw_input, context), raw_input, context)
     _limits[f"{execution['executionArn']}/{state.get('Label')}"] = limit
     result, _ = _run_plain(plain, items, items, iterator, execution, context)

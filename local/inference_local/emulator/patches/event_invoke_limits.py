@@ -19,10 +19,14 @@ _PLAIN_PUT = lambda_svc._put_event_invoke_config
 
 
 def _put(func_name: str, qualifier: str | None, data: Mapping[str, Any]) -> Any:
-    for name, (least, most) in _LIMITS.items():
-        value = int(data.get(name, least))
-        if not least <= value <= most:
-            bound = f"greater than or equal to {least}" if value < least else f"less than or equal to {most}"
+    for name, (minimum, maximum) in _LIMITS.items():
+        value = int(data.get(name, minimum))
+        if not minimum <= value <= maximum:
+            bound = (
+                f"greater than or equal to {minimum}"
+                if value < minimum
+                else f"less than or equal to {maximum}"
+            )
             error = EVENT_INVOKE_LIMIT.error(value=str(value), name=name[0].lower() + name[1:], bound=bound)
             return error_response_json(error.code, str(error), 400)
     return _PLAIN_PUT(func_name, qualifier, data)

@@ -35,8 +35,10 @@ def stored_samples(metric: MetricStat) -> list[MetricSample]:
     return [_sample(point, *cloudwatch._point_stats(point)) for point in cloudwatch._metrics.get(key, ())]
 
 
-def _sample(point: Mapping[str, Any], count: float, total: float, least: float, most: float) -> MetricSample:
-    return MetricSample(point["Timestamp"], count, total, least, most, point.get("Unit") or "None")
+def _sample(
+    point: Mapping[str, Any], count: float, total: float, minimum: float, maximum: float
+) -> MetricSample:
+    return MetricSample(point["Timestamp"], count, total, minimum, maximum, point.get("Unit") or "None")
 
 
 def _get_metric_data(params: Mapping[str, Any], content: Mapping[str, Any], *protocol: bool) -> Any:

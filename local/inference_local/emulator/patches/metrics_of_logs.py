@@ -21,7 +21,7 @@ from inference_local.emulator.alarms.log_metrics import (
 
 _forward_plain = cloudwatch_logs._fanout_to_subscription_filters
 _put_plain = cloudwatch_logs._put_metric_filter
-_MOST_DIMENSIONS = 3
+_MAX_DIMENSIONS = 3
 _MINUTE = 60
 #: Minutes for which a default value can still be replaced by that of a late event.
 _REMEMBERED = 120
@@ -113,8 +113,8 @@ def _put_metric_filter(request: Mapping[str, Any]) -> Any:
         dimensions = transformation.get("dimensions") or {}
         if dimensions and transformation.get("defaultValue") is not None:
             reason = "a transformation with dimensions cannot have a default value"
-        elif len(dimensions) > _MOST_DIMENSIONS:
-            reason = f"a transformation has at most {_MOST_DIMENSIONS} dimensions"
+        elif len(dimensions) > _MAX_DIMENSIONS:
+            reason = f"a transformation has at most {_MAX_DIMENSIONS} dimensions"
         elif dimensions and not pattern.strip().startswith(("{", "[")):
             reason = "only patterns of JSON or of fields can have dimensions"
         else:

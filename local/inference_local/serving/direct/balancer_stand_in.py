@@ -71,7 +71,7 @@ class Balancer:
 
     def __init__(self, workers: ReadyWorkers, session: ClientSession) -> None:
         self._workers = workers
-        self._least = LeastRequests(workers)
+        self._minimum = LeastRequests(workers)
         self._session = session
 
     async def handle(self, request: web.Request) -> web.StreamResponse:
@@ -81,7 +81,7 @@ class Balancer:
         if not request.path.startswith("/v1/"):
             return web.Response(status=404)
         body = await request.read()
-        with self._least.chosen() as worker:
+        with self._minimum.chosen() as worker:
             if worker is None:
                 return web.Response(status=503, text="no target is healthy")
             try:

@@ -10,7 +10,7 @@ from inference_blueprints.measure.completions.served_models import ON_PROCESSORS
 from inference_blueprints.serving.plan import build_plan
 from inference_blueprints.serving.resolved import ResolvedWorkers
 from inference_blueprints.serving.types import DeploymentPlan
-from inference_blueprints.spec.holes import usable
+from inference_blueprints.spec.invalid_values import usable
 from inference_blueprints.spec.types import Blueprint
 from inference_catalog import Model
 from inference_contracts.errors import Finding
@@ -64,14 +64,14 @@ class LlamaRole(LocalWorkers):
     """Threads of each server."""
     processor: str
     """Processor of the plan, which this machine does not have."""
-    most_here: int
+    max_here: int
     """Most servers that fit on this machine."""
     file: Path | None
     """The file of GGUF that the user named. None for random weights."""
 
     @property
-    def most(self) -> int:
-        return min(self.planned.scaling.most, self.most_here) if self.planned.scaling else self.replicas
+    def maximum(self) -> int:
+        return min(self.planned.scaling.most, self.max_here) if self.planned.scaling else self.replicas
 
     @property
     def at_once(self) -> int:
@@ -140,9 +140,9 @@ class LlamaRole(LocalWorkers):
             yield Replacement(self._label, "replicas", str(planned.replicas), str(self.replicas), _WHAT_FITS)
         if planned.scaling is None:
             return
-        if self.most != planned.scaling.most:
-            most, here = str(planned.scaling.most), str(self.most)
-            yield Replacement(self._label, "most elastic replicas", most, here, _WHAT_FITS)
+        if self.maximum != planned.scaling.most:
+            maximum, here = str(planned.scaling.most), str(self.maximum)
+            yield Replacement(self._label, "most elastic replicas", maximum, here, _WHAT_FITS)
         for each in planned.scaling.triggers:
             if each.name in self.targets:
                 here = f"{self.targets[each.name]:.4g}"
@@ -222,19 +222,19 @@ class LlamaKind(EngineKind):
         return WorkerBalancer(plan.entry_point)
 
     def workers(self, plan: DeploymentPlan, roles: Sequence[ResolvedWorkers]) -> tuple[LocalWorkers, ...]:
-        most = max(_FEWEST_SERVERS, self._machine.processors)
+        maximum = max(_FEWEST_SERVERS, self._machine.processors)
         per_word = _BYTES_PER_WORD if self._file else _TOKENS_PER_WORD
         return tuple(
             LlamaRole(
                 planned=process,
-                replicas=min(process.replicas, most),
+                replicas=min(process.replicas, maximum),
                 context_length=process.engine.max_model_len // per_word if process.engine else 0,
                 profile=None,
                 release=plan.release,
                 program=self._program,
-                threads=max(1, self._machine.processors // min(role.workers.most, most)),
+                threads=max(1, self._machine.processors // min(role.workers.maximum, maximum)),
                 processor=role.accelerator.name,
-                most_here=most,
+                max_here=maximum,
                 file=self._file,
             )
             for role, process in zip(roles, plan.workers, strict=True)

@@ -11,7 +11,7 @@ from inference_blueprints.serving.command_line import arguments_by_name
 from inference_local.serving.process_commands import OWN_ADDRESS
 
 #: Sequences that a server computes at once here. Their cache is a part of this machine's memory.
-MOST_SEQUENCES = 4
+MAX_SEQUENCES = 4
 
 _NAMED_FILE = "the file that you named; nothing is downloaded"
 _RANDOM_WEIGHTS = "a small model with random weights; nothing is downloaded"
@@ -46,7 +46,7 @@ class PlannedCache:
     @property
     def sequences_here(self) -> int:
         """The sequences that the server computes at once on this machine."""
-        return min(self.sequences, MOST_SEQUENCES)
+        return min(self.sequences, MAX_SEQUENCES)
 
     @property
     def tokens_here(self) -> int:

@@ -217,7 +217,7 @@ FRONTEND_VARIABLES: Mapping[str, tuple[str, str]] = MappingProxyType(
 _ADDRESSES = ("VLLM_HOST_IP", "VLLM_NIXL_SIDE_CHANNEL_HOST")
 
 
-def described() -> tuple[tuple[str, str, str], ...]:
+def list_exceptions() -> tuple[tuple[str, str, str], ...]:
     """Return each setting that differs on this machine, what it is here, and the reason."""
     return (
         ("`--model`", "a folder on this machine", _RANDOM_WEIGHTS),

@@ -59,14 +59,14 @@ def replicas_here(roles: Sequence[WantedWorkers], machine: Machine) -> tuple[int
 
     A role has at most two workers, or one per processor, so that their start takes minutes and not hours.
     """
-    most = max(2, machine.processors)
+    maximum = max(2, machine.processors)
     counts = [1] * len(roles)
     left = machine.memory_gib - needed_gib(roles)
     grown = True
     while grown:
         grown = False
         for index, role in enumerate(roles):
-            if counts[index] < min(role.replicas, most) and role.gib <= left:
+            if counts[index] < min(role.replicas, maximum) and role.gib <= left:
                 counts[index] += 1
                 left -= role.gib
                 grown = True

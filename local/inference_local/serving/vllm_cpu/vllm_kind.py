@@ -9,12 +9,12 @@ from pathlib import Path
 
 from inference_blueprints.measure.completions.served_models import ON_PROCESSORS
 from inference_blueprints.serving.engines.lmcache import uses_lmcache
-from inference_blueprints.serving.engines.serving_engine import drafted
+from inference_blueprints.serving.engines.serving_engine import find_draft
 from inference_blueprints.serving.resolved import ResolvedWorkers, resolve
 from inference_blueprints.serving.stacks import STACKS
 from inference_blueprints.serving.stacks.request_filter import command_behind_filter
 from inference_blueprints.serving.types import DeploymentPlan
-from inference_blueprints.spec.holes import usable
+from inference_blueprints.spec.invalid_values import usable
 from inference_blueprints.spec.types import Blueprint
 from inference_catalog import Model
 from inference_contracts.errors import Finding
@@ -34,7 +34,7 @@ from inference_local.serving.process_commands import (
     DISCOVERY,
     OWN_ADDRESS,
     environment,
-    expanded,
+    expand_variables,
 )
 from inference_local.serving.vllm_cpu.argument_rules import draft_directory
 from inference_local.serving.vllm_cpu.exceptions import (
@@ -116,15 +116,15 @@ class VllmRole(LocalWorkers):
         if self.replicas != planned.replicas:
             yield Replacement(self._label, "replicas", str(planned.replicas), str(self.replicas), _WHAT_FITS)
         if planned.scaling:
-            most = f"up to {planned.scaling.most}, with the load"
-            yield Replacement(self._label, "elastic replicas", most, str(self.replicas), _NO_SCALING)
+            maximum = f"up to {planned.scaling.most}, with the load"
+            yield Replacement(self._label, "elastic replicas", maximum, str(self.replicas), _NO_SCALING)
         if planned.nodes > 1:
             yield Replacement(self._label, "nodes per worker", str(planned.nodes), "1", _ONE_MACHINE)
 
     def launch(self, model: str, place: WorkerPlace, workers: int) -> Launch:  # noqa: ARG002 -- the plan names the model, each process has one worker
         settings = self._settings(place)
         variables = environment(settings.environment, place.home, place.address)
-        words = expanded(settings.arguments, variables)
+        words = expand_variables(settings.arguments, variables)
         # Here an engine runs without the filter: the relay reaches it as the load balancer does.
         if command_behind_filter(self.planned) == SERVE:
             return Launch([str(self.python), "-m", _SERVE_MODULE, *SERVE[1:], *words], variables)
@@ -248,7 +248,7 @@ class VllmKind(EngineKind):
         write_scaled_model(
             shape, directory, tensor_parallel_size=max(split(role.tensor_parallel_size) for role in roles)
         )
-        if draft := drafted(roles[0].model):
+        if draft := find_draft(roles[0].model):
             write_scaled_draft(directory, draft_directory(directory), draft.method)
 
     @cached_property
@@ -268,4 +268,4 @@ class VllmKind(EngineKind):
 
 def _wanted(role: ResolvedWorkers) -> WantedWorkers:
     lmcache = uses_lmcache(role) and role.shape.attention != "mla"
-    return WantedWorkers(role.workers.least, rank_count(role.workers), lmcache)
+    return WantedWorkers(role.workers.minimum, rank_count(role.workers), lmcache)

@@ -17,21 +17,15 @@ _POOL_SHARES = (0.4, 0.3, 0.2, 0.1)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FleetLayout:
-    """A fleet. Nodes, racks, pools and releases are numbered through the whole fleet.
-
-    Parameters
-    ----------
-    cell, pool, rack
-        Of each node.
-    node, release
-        Of each worker.
-    """
+    """A fleet. Nodes, racks, pools and releases are numbered through the whole fleet."""
 
     cell: Codes
     pool: Codes
     rack: Codes
+    """`cell`, `pool`, `rack`: Of each node."""
     node: Codes
     release: Codes
+    """`node`, `release`: Of each worker."""
 
     @property
     def nodes(self) -> int:
@@ -58,16 +52,10 @@ def drawn_layout(
 ) -> FleetLayout:
     """Return a fleet of cells with pools, whose releases are spread over racks.
 
-    Parameters
-    ----------
-    gpus
-        GPUs of the fleet.
-    random
-        Source of chance.
-    cell_gpus
-        Most GPUs of a cell.
-    rack_nodes
-        Nodes below one network node.
+    gpus: GPUs of the fleet.
+    random: Source of chance.
+    cell_gpus: Most GPUs of a cell.
+    rack_nodes: Nodes below one network node.
     """
     nodes = gpus // NODE_GPUS
     cell = numpy.arange(nodes) * NODE_GPUS // cell_gpus

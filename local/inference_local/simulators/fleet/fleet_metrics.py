@@ -32,33 +32,20 @@ _LOAD_LATENCY = 0.5
 
 @dataclass(frozen=True, slots=True)
 class ReportedMinute:
-    """What arrived of one minute.
-
-    Parameters
-    ----------
-    at_once
-        The window as it is read at the end of the minute.
-    later
-        The same window a minute later, when late metrics have arrived.
-    """
+    """What arrived of one minute."""
 
     at_once: WorkerWindows
+    """The window as it is read at the end of the minute."""
     later: WorkerWindows
+    """The same window a minute later, when late metrics have arrived."""
 
 
 class FleetMetrics:
     """The workers' true state, and what their metrics show of it.
 
-    Parameters
-    ----------
-    layout
-        The fleet.
-    events
-        What happens to it.
-    figures
-        Noise.
-    random
-        Source of chance.
+    events: What happens to it.
+    figures: Noise.
+    random: Source of chance.
     """
 
     def __init__(
@@ -100,10 +87,7 @@ class FleetMetrics:
     def minute(self, number: int) -> ReportedMinute:
         """Return what arrived of a minute. Minutes have to be asked for in order.
 
-        Parameters
-        ----------
-        number
-            Number of the minute since the start.
+        number: Number of the minute since the start.
         """
         start, end = number * _MINUTE, (number + 1) * _MINUTE
         self._arrive(end)
@@ -142,14 +126,8 @@ class FleetMetrics:
     def failures_on(self, node: int, now: float, lately: float) -> list[GreyFailure]:
         """Return what makes workers of a node slow, or did until lately.
 
-        Parameters
-        ----------
-        node
-            Number of the node.
-        now
-            Seconds since the start.
-        lately
-            Seconds for which a failure that ended still counts.
+        now: Seconds since the start.
+        lately: Seconds for which a failure that ended still counts.
         """
         mine = set(self._layout.workers_of(node).tolist())
         return [each for each in self._grey if each.worker in mine and each.until + lately > now]

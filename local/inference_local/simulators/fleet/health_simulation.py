@@ -13,7 +13,7 @@ from inference_catalog.fleet_faults import FleetFaults
 from inference_contracts.health_names import CASES_IN_FLIGHT, FaultKind
 from inference_decisions.repairs.fault_rules import FaultRules, HardwareSignal
 from inference_decisions.repairs.health_settings import HealthSettings
-from inference_decisions.repairs.peer_comparison import PeerComparison, compare, joined
+from inference_decisions.repairs.peer_comparison import PeerComparison, compare, join_comparisons
 from inference_decisions.repairs.repair_case import Evidence, RepairCase, opened_case
 from inference_decisions.repairs.repair_guards import FleetView, has_same_cause
 from inference_decisions.repairs.repair_progress import advance
@@ -127,7 +127,7 @@ class HealthSimulation:
             if self._comparisons:
                 self._comparisons[-1] = compare(replace(pending, age=pending.age), detection)
             self._comparisons.append(compare(reported.at_once, detection))
-            comparison = joined(self._comparisons)
+            comparison = join_comparisons(self._comparisons)
             verdicts = judge(reported.at_once, comparison, detection)
             self._nodes.peers = reported.at_once.peers
             self._judged(verdicts, comparison, minute, now)

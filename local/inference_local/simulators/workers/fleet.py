@@ -18,7 +18,7 @@ class Fleet:
 
     worker: WorkerModel
     """What one of them carries."""
-    most: int
+    maximum: int
     """Largest number of workers, those that drain included: what the pool has room for."""
     ready: int
     """Number of ready workers at the begin."""
@@ -63,7 +63,7 @@ class Fleet:
         fault: What happens to workers that start now.
         """
         for _ in range(number - self.wanted):
-            if self.present >= self.most or fault == "no capacity":
+            if self.present >= self.maximum or fault == "no capacity":
                 break
             ready_at = float("inf") if fault == "never ready" else now + self.worker.cold_start_seconds
             self.starting.append(ready_at)

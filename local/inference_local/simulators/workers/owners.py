@@ -102,13 +102,13 @@ class ClairvoyantSchedule:
     """What a worker carries."""
     use: float
     """Share of the workers' rate to use: the rest is for chance."""
-    least: int
-    most: int
-    """`least`, `most`: Smallest and largest number of workers."""
+    minimum: int
+    maximum: int
+    """`minimum`, `maximum`: Smallest and largest number of workers."""
 
     def wanted(self, state: RoleState) -> int:
         """Return the number that the highest rate until the end of a cold start needs."""
         ahead = state.now_seconds + self.worker.cold_start_seconds + DECISION_SECONDS
-        rate = self.rates.most_between(state.now_seconds, ahead)
+        rate = self.rates.max_between(state.now_seconds, ahead)
         number = math.ceil(rate / (self.worker.requests_per_second * self.use))
-        return max(self.least, min(self.most, number))
+        return max(self.minimum, min(self.maximum, number))

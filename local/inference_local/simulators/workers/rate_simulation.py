@@ -26,7 +26,7 @@ class Simulated:
     """Share of them with a first token within the objective."""
     accelerator_hours: float
     """Accelerators times hours, from the decision for a worker until its last request ended."""
-    most_present: int
+    max_present: int
     """Largest number of workers in the pool at a time."""
     missing_worker_hours: float
     """Workers that the pool could not hold, times hours."""
@@ -58,7 +58,7 @@ def simulate_rates(
     worker: WorkerModel,
     owner: Owner,
     *,
-    most: int,
+    maximum: int,
     fault: Callable[[float], StartFault | None] = lambda _: None,
 ) -> Simulated:
     """Simulate an elastic role.
@@ -71,12 +71,12 @@ def simulate_rates(
     arrivals: Of `arrivals_per_step`.
     worker: What a worker carries.
     owner: Who decides. It begins with as many workers as the first window needs.
-    most: Largest number of workers that the pool has room for.
+    maximum: Largest number of workers that the pool has room for.
     fault: What happens at a time to workers that start.
     """
     step = DECISION_SECONDS / _STEPS_PER_DECISION
     first = math.ceil(rates.windows[0].rate / worker.requests_per_second)
-    fleet = Fleet(worker, most, min(most, max(1, first)))
+    fleet = Fleet(worker, maximum, min(maximum, max(1, first)))
     running = waiting = 0.0
     requests = kept = missing = 0.0
     present = decisions = 0
@@ -118,7 +118,7 @@ def simulate_rates(
         requests=requests,
         within_objective=kept / requests if requests else 1.0,
         accelerator_hours=fleet.billed_seconds * worker.accelerators / SECONDS_PER_HOUR,
-        most_present=present,
+        max_present=present,
         missing_worker_hours=missing / SECONDS_PER_HOUR,
         decisions=decisions,
     )

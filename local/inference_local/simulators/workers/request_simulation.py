@@ -28,7 +28,7 @@ class SimulatedRequests:
     within_objective: int
     """`requests`, `completed`, `within_objective`: Number of requests that arrived, that were answered, and
     whose first token came within the objective."""
-    most_present: int
+    max_present: int
     """Largest number of workers in the pool at a time, those that start or drain included."""
     ended_with_requests: int
     """Workers that ended while they had requests."""
@@ -58,7 +58,7 @@ class _Role:
     started: int = 0
     completed: int = 0
     within_objective: int = 0
-    most_present: int = 0
+    max_present: int = 0
     ended_with_requests: int = 0
     worker_seconds: float = 0.0
 
@@ -94,11 +94,11 @@ class _Role:
                 self._end(worker, time)
             self.begin_waiting(time)
 
-    def want(self, number: int, now: float, most: int, fault: StartFault | None) -> None:
+    def want(self, number: int, now: float, maximum: int, fault: StartFault | None) -> None:
         """Start or drain workers to a number: those that still start go first, then the least busy."""
         staying = self.staying()
         for _ in range(number - len(staying)):
-            if len(self.workers) >= most or fault == "no capacity":
+            if len(self.workers) >= maximum or fault == "no capacity":
                 break
             ready_at = math.inf if fault == "never ready" else now + self.model.cold_start_seconds
             self.workers.append(_Worker(now, ready_at))
@@ -107,7 +107,7 @@ class _Role:
             worker.leaving = True
             if not worker.running:
                 self._end(worker, now)
-        self.most_present = max(self.most_present, len(self.workers))
+        self.max_present = max(self.max_present, len(self.workers))
 
     def _end(self, worker: _Worker, now: float) -> None:
         self.ended_with_requests += worker.running > 0
@@ -138,7 +138,7 @@ def simulate_requests(
     worker: WorkerModel,
     owner: Owner,
     *,
-    most: int,
+    maximum: int,
     seed: int,
     fault: Callable[[float], StartFault | None] = lambda _: None,
 ) -> SimulatedRequests:
@@ -147,13 +147,13 @@ def simulate_requests(
     rates: The rates. The role begins with as many ready workers as the first window needs.
     worker: What a worker carries.
     owner: Who decides.
-    most: Largest number of workers that the pool has room for, those that drain included.
+    maximum: Largest number of workers that the pool has room for, those that drain included.
     seed: Of the arrivals.
     fault: What happens at a time to workers that start.
     """
     begin = rates.start_seconds
     first = max(1, math.ceil(rates.windows[0].rate / worker.requests_per_second))
-    role = _Role(worker, [_Worker(begin, begin) for _ in range(min(most, first))])
+    role = _Role(worker, [_Worker(begin, begin) for _ in range(min(maximum, first))])
     arrivals = arrival_times(rates, seed)
     arriving = next(arrivals, math.inf)
     requests, now = 0, begin
@@ -178,13 +178,13 @@ def simulate_requests(
             waiting=len(role.waiting),
             prefilling=running * worker.prefill_seconds / worker.service_seconds,
         )
-        role.want(owner.wanted(state), now, most, fault(now))
+        role.want(owner.wanted(state), now, maximum, fault(now))
     left = sum(now - each.since for each in role.workers)
     return SimulatedRequests(
         requests=requests,
         completed=role.completed,
         within_objective=role.within_objective,
-        most_present=role.most_present,
+        max_present=role.max_present,
         ended_with_requests=role.ended_with_requests,
         accelerator_hours=(role.worker_seconds + left) * worker.accelerators / SECONDS_PER_HOUR,
     )

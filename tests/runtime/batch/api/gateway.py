@@ -24,7 +24,7 @@ from batch.authorizer.handler import UnauthorizedError
 from inference_blueprints.resources import root
 
 #: Lambda takes no larger event.
-MOST_EVENT_BYTES = 6 * 2**20
+MAX_EVENT_BYTES = 6 * 2**20
 _BINARY = "multipart/form-data"
 _SIGNATURE = re.compile(
     r"AWS4-HMAC-SHA256 Credential=(?P<key>\w+)/\d{8}/(?P<region>[\w-]+)/execute-api/aws4_request, "
@@ -171,7 +171,7 @@ class _Handler(BaseHTTPRequestHandler):
             event["requestContext"]["identity"]["userArn"] = signer
         else:
             refused, context = self.gateway.authorize(event)
-        if len(json.dumps(event)) > MOST_EVENT_BYTES:
+        if len(json.dumps(event)) > MAX_EVENT_BYTES:
             refused = "REQUEST_TOO_LARGE"
         if refused:
             response = GATEWAY_RESPONSES[refused]

@@ -162,7 +162,7 @@ def test_results_that_one_call_cannot_join_are_joined_by_several(
 def test_more_large_results_than_one_upload_takes_are_copied_in_groups(
     s3: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(gradual_joining, "_MOST_LARGE", 4)
+    monkeypatch.setattr(gradual_joining, "_MAX_LARGE", 4)
     contents = {f"s{number}": rows(f"s{number}", 6 * MIB) for number in range(7)}
     list_shards(s3, *contents)
     for name, content in contents.items():

@@ -16,8 +16,8 @@ CONFIGURATION = Configuration.from_json(configuration_text())
 QUEUE = replace(CONFIGURATION.queues[0], priority=10)
 
 
-def priority(most: int, **asked: int) -> int:
-    team = replace(CONFIGURATION.teams[0], max_priority=most)
+def priority(maximum: int, **asked: int) -> int:
+    team = replace(CONFIGURATION.teams[0], max_priority=maximum)
     text = json.dumps({"inputs": ["s3://search-data/prompts/a.jsonl"], **asked})
     return read_manifest(text, queue=QUEUE, team=team, signals={}).priority
 

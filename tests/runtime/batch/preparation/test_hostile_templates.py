@@ -42,7 +42,7 @@ REQUEST = JobRequest(
 def test_lists_that_double_are_refused() -> None:
     with (
         pytest.raises(RenderingError, match="sum is only for numbers"),
-        closing(PromptRenderer(JOINED, most_characters=1000, limits=LIMITS)) as prompts,
+        closing(PromptRenderer(JOINED, max_characters=1000, limits=LIMITS)) as prompts,
     ):
         prompts.render({})
 
@@ -62,7 +62,7 @@ def test_what_the_sandbox_cannot_bound_the_operating_system_does(
 ) -> None:
     with (
         pytest.raises(CostlyTemplateError, match=reason),
-        closing(PromptRenderer(text, most_characters=1000, limits=limits)) as prompts,
+        closing(PromptRenderer(text, max_characters=1000, limits=limits)) as prompts,
     ):
         prompts.render({})
 
@@ -72,7 +72,7 @@ def test_all_rows_together_are_bounded() -> None:
     """Rows that take half a second each would otherwise occupy a function for its fifteen minutes."""
     slow = "{% for a in rows %}{% for b in rows %}{% if a == b %}{% endif %}{% endfor %}{% endfor %}"
     limits = replace(LIMITS, row_seconds=2, total_seconds=2)
-    with closing(PromptRenderer(slow, most_characters=1000, limits=limits)) as prompts:
+    with closing(PromptRenderer(slow, max_characters=1000, limits=limits)) as prompts:
         row = {"rows": [[0] * 3000 + [number] for number in range(30)]}
         with pytest.raises(CostlyTemplateError, match="one part of the input takes more than 2 s"):
             _ = [prompts.render(row) for _ in range(10_000)]
@@ -89,7 +89,7 @@ def test_the_process_has_no_credentials(monkeypatch: pytest.MonkeyPatch) -> None
 
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "secret")
     monkeypatch.setattr(subprocess, "Popen", record)
-    with closing(PromptRenderer("Hello {{ name }}", most_characters=100)) as prompts:
+    with closing(PromptRenderer("Hello {{ name }}", max_characters=100)) as prompts:
         assert prompts.render({"name": "ü\ud83d"}) == "Hello ü\ud83d"
     [environment] = given
     assert set(environment) == {"PYTHONPATH", "MALLOC_ARENA_MAX"}

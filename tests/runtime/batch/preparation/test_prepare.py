@@ -237,7 +237,7 @@ def test_a_job_with_two_problems_says_both(s3: Any) -> None:
 
 
 def test_more_bad_lines_than_anybody_reads_end_the_input(s3: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(checking, "_MOST_INVALID", 5)
+    monkeypatch.setattr(checking, "_MAX_INVALID", 5)
     prepare(s3, b"x\n" * 400, replace(REQUEST, skip_invalid=True))
     rows_of_parts = [each["error"]["line"] for each in rows(s3, KEYS.invalid)]
     assert rows_of_parts[:6] == [1, 2, 3, 4, 5, 6]
@@ -246,7 +246,7 @@ def test_more_bad_lines_than_anybody_reads_end_the_input(s3: Any, monkeypatch: p
 
 
 def test_comma_separated_values_have_a_most(s3: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(checking, "_MOST_CSV_BYTES", 100)
+    monkeypatch.setattr(checking, "_MAX_CSV_BYTES", 100)
     request = replace(
         REQUEST, inputs=(Input("inputs", "in.jsonl", "csv"),), template=RequestTemplate("{{ name }}")
     )

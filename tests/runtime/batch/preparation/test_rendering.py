@@ -9,11 +9,11 @@ import pytest
 
 from inference_contracts.prompt_template import Prompts, RenderingError
 
-MOST = 10_000
+MAXIMUM = 10_000
 
 
 def render(text: str, **row: Any) -> str:
-    return Prompts(text, most_characters=MOST).render(row)
+    return Prompts(text, max_characters=MAXIMUM).render(row)
 
 
 @pytest.mark.parametrize(
@@ -122,4 +122,4 @@ def test_whole_numbers_are_bounded(text: str) -> None:
 @pytest.mark.parametrize("text", ["{{ title", "{% if x %}", "{{ x | nothing }}", "{% nothing %}"])
 def test_a_text_that_is_no_template_is_refused_before_any_row(text: str) -> None:
     with pytest.raises(RenderingError, match="template: "):
-        Prompts(text, most_characters=MOST)
+        Prompts(text, max_characters=MAXIMUM)

@@ -15,7 +15,7 @@ from batch.contracts.shard import ShardDone
 from batch.jobs.job_record import Job
 from batch.jobs.settings import BatchPlatform, read_records
 from batch.objects import Objects
-from batch.publication.listing import unpublished
+from batch.publication.listing import list_unpublished
 from batch.publication.publishing import Publisher
 from inference_contracts.batch_keys import JobKeys
 from tests.runtime.batch import resources
@@ -69,7 +69,7 @@ def test_a_job_whose_answers_are_not_all_published_fails_and_has_its_files(
     assert ended.output_file_id is not None
     assert ended.published == Published(written=1)
     # Another attempt publishes what is left.
-    assert unpublished(job.id, objects) == ["s0"]
+    assert list_unpublished(job.id, objects) == ["s0"]
     assert ends.list_publications(job.id) == 1
     assert listed(job) == ["s0"]
 
@@ -98,9 +98,9 @@ def test_a_redrive_publishes_what_is_left_and_asks_no_model(
 
 def test_a_part_that_is_not_done_is_not_published(jobs: Jobs, objects: Objects, job: Job) -> None:
     jobs.part(job, "s0.1", [chat("d", "three")])
-    assert unpublished(job.id, objects) == ["s0", "s0.1", "s1"]
+    assert list_unpublished(job.id, objects) == ["s0", "s0.1", "s1"]
     objects.write(JobKeys(job.id).part("s3").output, b"{}\n")
-    assert unpublished(job.id, objects) == ["s0", "s0.1", "s1"]
+    assert list_unpublished(job.id, objects) == ["s0", "s0.1", "s1"]
 
 
 def test_a_job_without_a_signal_publishes_nothing(ends: Ends, platform_in_process: BatchPlatform) -> None:

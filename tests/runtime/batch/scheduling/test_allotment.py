@@ -100,14 +100,14 @@ def test_nothing_starves_although_new_jobs_never_end(places: int, arrivals: int)
 @given(JOBS, st.integers(0, 60), st.integers(1, 100))
 def test_no_team_gets_more_than_its_share(jobs: list[WaitingOrRunning], places: int, percent: int) -> None:
     team = BatchTeam("ads", (), 1.0, max_places_percent=percent)
-    allotted = allot(jobs, places, now=0.0, most={"ads": team.most_places(places)})
+    allotted = allot(jobs, places, now=0.0, maximum={"ads": team.max_places(places)})
     of_ads = [job for job in jobs if job.team == "ads" and job.shards]
     # A running job keeps one place, even if there are more running jobs than places.
     running = sum(job.is_running for job in of_ads)
-    assert sum(allotted[job.job] for job in of_ads) <= max(running, team.most_places(places))
+    assert sum(allotted[job.job] for job in of_ads) <= max(running, team.max_places(places))
 
 
 def test_others_get_the_places_above_a_team_s_share() -> None:
     greedy = replace(JOB, job="greedy", priority=100, deadline=HOUR)
     other = replace(JOB, job="other", team="search", priority=0)
-    assert allot([greedy, other], 10, now=0.0, most={"ads": 4}) == {"greedy": 4, "other": 6}
+    assert allot([greedy, other], 10, now=0.0, maximum={"ads": 4}) == {"greedy": 4, "other": 6}

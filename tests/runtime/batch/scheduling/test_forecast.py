@@ -27,7 +27,7 @@ JOB = ForecastJob(WANTED, model_seconds=60.0)
 
 
 def ends(*jobs: ForecastJob, speed: float = 1.0) -> dict[str, float]:
-    return expected_ends(jobs, PLACES, speed=speed, now=0.0, most={})
+    return expected_ends(jobs, PLACES, speed=speed, now=0.0, maximum={})
 
 
 def named(name: str, job: ForecastJob = JOB, **changes: Any) -> ForecastJob:
@@ -86,7 +86,7 @@ def test_a_job_that_is_stopped_at_its_deadline_frees_its_places() -> None:
     st.floats(0.001, 3),
 )
 def test_every_job_has_a_finite_end(jobs: list[ForecastJob], places: int, speed: float) -> None:
-    found = expected_ends(jobs, places, speed=speed, now=0.0, most={"ads": 1})
+    found = expected_ends(jobs, places, speed=speed, now=0.0, maximum={"ads": 1})
     assert set(found) == {each.wanted.job for each in jobs if each.wanted.shards}
     assert all(0 <= end < float("inf") for end in found.values())
 

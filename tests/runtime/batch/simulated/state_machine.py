@@ -247,9 +247,11 @@ class Machine:
 
     def _delay(self, retry: Mapping[str, Any], tried: int) -> float:
         """Return the wait before a retry. Step Functions has these defaults."""
-        most = retry.get("MaxDelaySeconds", float("inf"))
+        maximum = retry.get("MaxDelaySeconds", float("inf"))
         # A power of a thousand retries would overflow.
-        seconds = min(retry.get("IntervalSeconds", 1) * retry.get("BackoffRate", 2.0) ** min(tried, 60), most)
+        seconds = min(
+            retry.get("IntervalSeconds", 1) * retry.get("BackoffRate", 2.0) ** min(tried, 60), maximum
+        )
         if retry.get("JitterStrategy") == "FULL":
             return self._chance.uniform(0, seconds)
         return float(seconds)
@@ -294,7 +296,7 @@ class Machine:
         run = MapRun(state["Label"], int(evaluate(state["MaxConcurrency"], variables, known)))
         execution.map_runs.append(run)
         failed: list[str] = []
-        most = len(items) * state.get("ToleratedFailurePercentage", 0) / 100
+        maximum = len(items) * state.get("ToleratedFailurePercentage", 0) / 100
         children: set[simpy.Process] = set()
         try:
             for item in items:
@@ -302,7 +304,7 @@ class Machine:
                     change = self._env.event()
                     run.changed.append(change)
                     yield change
-                    _refuse_too_many(failed, most)
+                    _refuse_too_many(failed, maximum)
                 selected = evaluate(
                     state["ItemSelector"], variables, {**known, "context": {"Map": {"Item": {"Value": item}}}}
                 )
@@ -315,7 +317,7 @@ class Machine:
                 change = self._env.event()
                 run.changed.append(change)
                 yield change
-                _refuse_too_many(failed, most)
+                _refuse_too_many(failed, maximum)
         finally:
             for each in list(children):
                 if each.is_alive:
@@ -346,8 +348,8 @@ class Machine:
             raise TaskError("States.Runtime", "the history has too many events")
 
 
-def _refuse_too_many(failed: Sequence[str], most: float) -> None:
-    if len(failed) > most:
+def _refuse_too_many(failed: Sequence[str], maximum: float) -> None:
+    if len(failed) > maximum:
         raise TaskError("States.ExceedToleratedFailureThreshold", failed[0])
 
 

@@ -106,7 +106,7 @@ class FakeEndpoint:
     """Requests by their `Idempotency-Key`, and answers that were handed out whole."""
     bodies: dict[str, Body] = field(default_factory=dict)
     in_flight: int = 0
-    most_in_flight: int = 0
+    max_in_flight: int = 0
 
     def __enter__(self) -> FakeEndpoint:
         self._loop = asyncio.new_event_loop()
@@ -125,7 +125,7 @@ class FakeEndpoint:
         self.behaviour = well
         self.asked.clear()
         self.bodies.clear()
-        self.most_in_flight = 0
+        self.max_in_flight = 0
 
     @property
     def number(self) -> int:
@@ -147,7 +147,7 @@ class FakeEndpoint:
         self.asked[key] += 1
         self.bodies[key] = body
         self.in_flight += 1
-        self.most_in_flight = max(self.most_in_flight, self.in_flight)
+        self.max_in_flight = max(self.max_in_flight, self.in_flight)
         try:
             return await self.behaviour(asked)
         finally:

@@ -13,7 +13,7 @@ from batch.worker.concurrency_limit import ConcurrencyLimit
 from batch.worker.inflation import Inflation
 from tests.runtime.batch.worker.turned_loop import turn
 
-MOST = 1.2
+MAXIMUM = 1.2
 
 
 class SlowingEndpoint:
@@ -49,7 +49,7 @@ def run(endpoint: SlowingEndpoint, workers: int, seconds: float, start: int = 64
     async def go() -> list[ConcurrencyLimit]:
         now = asyncio.get_running_loop().time
         limits = [
-            ConcurrencyLimit(start=start, least=4, most=512, inflation=Inflation(MOST, clock=now))
+            ConcurrencyLimit(start=start, minimum=4, maximum=512, inflation=Inflation(MAXIMUM, clock=now))
             for _ in range(workers)
         ]
         for number, limit in enumerate(limits):
@@ -87,7 +87,7 @@ def test_it_finds_how_much_may_be_in_flight_and_stays_there(start: int, doubled_
     assert min(answered) >= 0.9 * max(answered), "it does not swing"
     in_flight = mean(answered) / 10 / (1 - mean(answered) / 10 / doubled_at)
     # Answers take as much longer as they may, than with next to nothing in flight.
-    assert 0.8 * (MOST - 1) * doubled_at <= in_flight <= 1.1 * (MOST - 1) * doubled_at + MOST * 4
+    assert 0.8 * (MAXIMUM - 1) * doubled_at <= in_flight <= 1.1 * (MAXIMUM - 1) * doubled_at + MAXIMUM * 4
 
 
 def test_who_has_the_endpoint_alone_uses_all_of_it() -> None:
@@ -101,7 +101,7 @@ def test_it_is_back_soon_after_a_dip() -> None:
 
     async def go() -> int:
         now = asyncio.get_running_loop().time
-        limit = ConcurrencyLimit(start=64, least=4, most=512, inflation=Inflation(MOST, clock=now))
+        limit = ConcurrencyLimit(start=64, minimum=4, maximum=512, inflation=Inflation(MAXIMUM, clock=now))
         endpoint.start(0, limit)
         await asyncio.sleep(60)
         for _ in range(30):
@@ -121,4 +121,4 @@ def test_two_workers_share() -> None:
     shares = [sum(tens(endpoint, worker, 200, 300)) for worker in range(2)]
     assert 0.67 <= shares[0] / shares[1] <= 1.5
     both = sum(shares) / 1000
-    assert both / (1 - both / 200) <= 1.2 * (MOST - 1) * 200 + MOST * 8
+    assert both / (1 - both / 200) <= 1.2 * (MAXIMUM - 1) * 200 + MAXIMUM * 8

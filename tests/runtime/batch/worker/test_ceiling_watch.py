@@ -73,7 +73,7 @@ def place(aws: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> Place:
     for _ in range(HELD):
         assert sqs.receive_message(QueueUrl=url, MaxNumberOfMessages=1)["Messages"]
     failures = list[Exception]()
-    limit = ConcurrencyLimit(start=START, least=4, most=512)
+    limit = ConcurrencyLimit(start=START, minimum=4, maximum=512)
     watch = CeilingWatch(
         FailingClient(boto3.client("dynamodb"), failures),
         aws["BATCH_TABLE"],
@@ -153,7 +153,7 @@ def test_it_looks_at_least_every_half_minute() -> None:
             looks.append(asyncio.get_running_loop().time())
 
     async def go() -> None:
-        limit = ConcurrencyLimit(start=START, least=4, most=512)
+        limit = ConcurrencyLimit(start=START, minimum=4, maximum=512)
         queue = ShardQueue(None, "", visibility_seconds=600, poll_seconds=0)
         looking = asyncio.create_task(Counting(None, "records", MODEL, queue, limit).run())
         await asyncio.sleep(600)
@@ -200,7 +200,7 @@ def test_batch_has_left_a_deployment_within_the_time_that_the_shift_counts_on(pl
 
 def test_a_narrowed_limit_holds_requests_back_and_does_not_grow() -> None:
     async def go() -> tuple[list[int], int]:
-        limit = ConcurrencyLimit(start=START, least=4, most=512)
+        limit = ConcurrencyLimit(start=START, minimum=4, maximum=512)
         seen = list[int]()
         ended = False
 
@@ -228,6 +228,6 @@ def test_a_narrowed_limit_holds_requests_back_and_does_not_grow() -> None:
             limit.narrow(1)
         return [max(seen), before], back
 
-    (most, allowed), back = turn(go())
-    assert 1 <= most <= allowed
-    assert back > most
+    (maximum, allowed), back = turn(go())
+    assert 1 <= maximum <= allowed
+    assert back > maximum

@@ -15,7 +15,7 @@ from batch.worker.rows import RowIdentifier, error_row
 
 IDENTIFIER = RowIdentifier("job", "00000")
 LINES = 3
-MOST_BYTES = 2**20
+MAX_BYTES = 2**20
 
 
 def row(ordinal: int, writer: str) -> bytes:
@@ -80,7 +80,7 @@ class Store:
 
 async def write(store: Store) -> None:
     """Bring every line that nobody brought, as a worker does; lost answers are met by another try."""
-    log = ChunkLog(store, IDENTIFIER, most_bytes=MOST_BYTES)
+    log = ChunkLog(store, IDENTIFIER, max_bytes=MAX_BYTES)
     await patiently(log.catch_up)
     # All lines are in flight from here on, whatever the other commits meanwhile.
     for ordinal in [ordinal for ordinal in range(LINES) if ordinal not in log.committed]:
@@ -185,7 +185,7 @@ def test_no_line_is_lost_or_doubled_however_two_writers_meet() -> None:
 def test_attempts_are_counted_once_though_an_answer_is_lost() -> None:
     async def go() -> Network:
         network = Network()
-        log = ChunkLog(network.store("one"), IDENTIFIER, most_bytes=MOST_BYTES)
+        log = ChunkLog(network.store("one"), IDENTIFIER, max_bytes=MAX_BYTES)
         await log.add(0, row(0, "one"), attempts=3)
         committing = asyncio.create_task(log.commit())
         await settle()
@@ -209,7 +209,7 @@ def test_attempts_are_counted_once_though_an_answer_is_lost() -> None:
 def test_results_wait_while_too_many_are_not_committed() -> None:
     async def go() -> None:
         network = Network()
-        log = ChunkLog(network.store("one"), IDENTIFIER, most_bytes=1)
+        log = ChunkLog(network.store("one"), IDENTIFIER, max_bytes=1)
         await log.add(0, row(0, "one"), attempts=1)
         adding = asyncio.create_task(log.add(1, row(1, "one"), attempts=1))
         await settle()

@@ -54,10 +54,10 @@ class Endpoint:
 )
 @settings(max_examples=200, deadline=None)
 def test_what_is_in_flight_never_exceeds_the_limit(
-    acts: list[str], least: int, start: int, most: int
+    acts: list[str], minimum: int, start: int, maximum: int
 ) -> None:
     async def go() -> None:
-        limit = ConcurrencyLimit(start=start, least=least, most=most)
+        limit = ConcurrencyLimit(start=start, minimum=minimum, maximum=maximum)
         held: list[Permit] = []
         waiting: list[asyncio.Task[Permit]] = []
         for act in acts:
@@ -81,7 +81,7 @@ def test_what_is_in_flight_never_exceeds_the_limit(
             held += [task.result() for task in waiting if task.done()]
             waiting = [task for task in waiting if not task.done()]
             assert limit.in_flight == len(held)
-            assert least <= limit.limit <= most
+            assert minimum <= limit.limit <= maximum
         # Nobody is forgotten.
         while held or waiting:
             for permit in held:
@@ -97,7 +97,7 @@ def test_what_is_in_flight_never_exceeds_the_limit(
 @pytest.mark.parametrize("capacity", [10, 100, 500])
 def test_it_finds_the_capacity_and_stays_near_it(capacity: int) -> None:
     async def go() -> tuple[int, int]:
-        endpoint = Endpoint(ConcurrencyLimit(start=32, least=4, most=512), capacity)
+        endpoint = Endpoint(ConcurrencyLimit(start=32, minimum=4, maximum=512), capacity)
         await endpoint.serve(60)
         return await endpoint.serve(200)
 
@@ -108,7 +108,7 @@ def test_it_finds_the_capacity_and_stays_near_it(capacity: int) -> None:
 
 def test_it_is_back_soon_after_a_dip() -> None:
     async def go() -> tuple[int, int]:
-        limit = ConcurrencyLimit(start=32, least=4, most=512)
+        limit = ConcurrencyLimit(start=32, minimum=4, maximum=512)
         endpoint = Endpoint(limit, 512)
         await endpoint.serve(30)
         assert limit.limit >= 500
@@ -126,7 +126,7 @@ def test_it_is_back_soon_after_a_dip() -> None:
 
 def test_it_finds_capacity_that_was_added() -> None:
     async def go() -> int:
-        limit = ConcurrencyLimit(start=32, least=4, most=512)
+        limit = ConcurrencyLimit(start=32, minimum=4, maximum=512)
         endpoint = Endpoint(limit, 50)
         await endpoint.serve(60)
         endpoint.capacity = 10_000
@@ -138,7 +138,7 @@ def test_it_finds_capacity_that_was_added() -> None:
 
 def test_a_limit_that_is_not_used_does_not_grow() -> None:
     async def go() -> int:
-        limit = ConcurrencyLimit(start=32, least=4, most=512)
+        limit = ConcurrencyLimit(start=32, minimum=4, maximum=512)
         await Endpoint(limit, 1000).serve(60, callers=5)
         return limit.limit
 
@@ -147,7 +147,7 @@ def test_a_limit_that_is_not_used_does_not_grow() -> None:
 
 def test_many_refusals_of_one_round_are_one_cut() -> None:
     async def go() -> int:
-        limit = ConcurrencyLimit(start=100, least=4, most=512)
+        limit = ConcurrencyLimit(start=100, minimum=4, maximum=512)
         for permit in [await limit.acquire(0) for _ in range(100)]:
             limit.refused(permit, 0.0)
         return limit.limit
@@ -157,7 +157,7 @@ def test_many_refusals_of_one_round_are_one_cut() -> None:
 
 def test_nothing_is_given_before_the_time_that_the_endpoint_named() -> None:
     async def go() -> float:
-        limit, begin = ConcurrencyLimit(start=8, least=4, most=8), asyncio.get_running_loop().time()
+        limit, begin = ConcurrencyLimit(start=8, minimum=4, maximum=8), asyncio.get_running_loop().time()
         limit.refused(await limit.acquire(0), 30.0)
         await limit.acquire(0)
         return asyncio.get_running_loop().time() - begin
@@ -167,7 +167,7 @@ def test_nothing_is_given_before_the_time_that_the_endpoint_named() -> None:
 
 def test_the_oldest_shard_goes_first() -> None:
     async def go() -> list[int]:
-        limit, given = ConcurrencyLimit(start=1, least=1, most=1), list[int]()
+        limit, given = ConcurrencyLimit(start=1, minimum=1, maximum=1), list[int]()
 
         async def take(order: int) -> None:
             permit = await limit.acquire(order)
@@ -187,7 +187,7 @@ def test_the_oldest_shard_goes_first() -> None:
 @pytest.mark.parametrize("is_given", [False, True])
 def test_who_stops_waiting_leaves_its_place_to_others(*, is_given: bool) -> None:
     async def go() -> None:
-        limit = ConcurrencyLimit(start=1, least=1, most=1)
+        limit = ConcurrencyLimit(start=1, minimum=1, maximum=1)
         first = await limit.acquire(0)
         waiting = asyncio.create_task(limit.acquire(0))
         await asyncio.sleep(0)

@@ -167,12 +167,12 @@ def test_memory_does_not_grow_with_the_shard(stage: Stage, s3: Any) -> None:
         job = put_job(s3, {"00000": padded(megabytes * MIB // size, size)})
         execution = stage.submit(job)
         worker = stage.start(limits)
-        watched, most = psutil.Process(worker.process.pid), 0
+        watched, maximum = psutil.Process(worker.process.pid), 0
         while stage.state(execution)["status"] == "RUNNING":
-            most = max(most, watched.memory_info().rss)
+            maximum = max(maximum, watched.memory_info().rss)
         job.check()
         worker.stop()
-        return most
+        return maximum
 
     small, large = peak(8), peak(160)
     # 160 MiB in the file, of which no more than a few pieces and the open lines are held.

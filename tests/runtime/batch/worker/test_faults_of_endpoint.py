@@ -104,7 +104,7 @@ def test_a_storm_of_429_is_waited_for_and_then_made_up(stage: Stage, s3: Any) ->
     assert done is not None
     # Refusals were few: it paused when it was told to, and did not try all lines over and over.
     assert 400 < done["attempts"] < 400 + 100
-    assert stage.endpoint.most_in_flight <= 16
+    assert stage.endpoint.max_in_flight <= 16
 
 
 def test_retry_after_holds_back_every_line(stage: Stage, s3: Any) -> None:

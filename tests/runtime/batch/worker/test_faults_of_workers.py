@@ -23,8 +23,8 @@ pytestmark = pytest.mark.faults
 IN_FLIGHT = {"BATCH_IN_FLIGHT_START": "8", "BATCH_IN_FLIGHT_MOST": "8"}
 
 
-def committed(job: Job, least: int) -> Any:
-    return lambda: len(job.committed()) >= least
+def committed(job: Job, minimum: int) -> Any:
+    return lambda: len(job.committed()) >= minimum
 
 
 def test_a_worker_that_is_killed_is_followed_where_it_was(stage: Stage, s3: Any) -> None:

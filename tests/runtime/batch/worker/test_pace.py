@@ -18,7 +18,7 @@ def beginnings(in_flight: int, seconds: float) -> list[float]:
     """Return when requests began at an endpoint whose answers all take as long."""
 
     async def go() -> list[float]:
-        limit, begun = ConcurrencyLimit(start=in_flight, least=1, most=in_flight), list[float]()
+        limit, begun = ConcurrencyLimit(start=in_flight, minimum=1, maximum=in_flight), list[float]()
         now = asyncio.get_running_loop().time
         start = now()
 

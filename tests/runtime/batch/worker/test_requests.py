@@ -45,7 +45,7 @@ def requests(client: Any) -> Requests:
         deadline=0,
         data_prefixes=("s3://team/ads",),
     )
-    images = Images(client, MemoryBudget(10_000), most_bytes=IMAGE_BYTES)
+    images = Images(client, MemoryBudget(10_000), max_bytes=IMAGE_BYTES)
     return Requests(description, images)
 
 
@@ -110,7 +110,7 @@ def test_an_image_that_may_not_be_sent_is_explained(client: Any, picture: Any, w
 
 def test_images_of_all_lines_are_bounded(client: Any) -> None:
     memory = MemoryBudget(len(PICTURE) * 4 * 2)
-    images = Images(client, memory, most_bytes=IMAGE_BYTES)
+    images = Images(client, memory, max_bytes=IMAGE_BYTES)
 
     async def go() -> None:
         async def read() -> Any:

@@ -83,7 +83,7 @@ def make_run() -> tuple[ShardRun, HeldObjects]:
     bucket.objects[keys.shard("0").lines] = text.encode()
     runner = LineRunner(
         cast("ModelEndpoint", MoodyEndpoint()),
-        ConcurrencyLimit(start=8, least=2, most=8),
+        ConcurrencyLimit(start=8, minimum=2, maximum=8),
         RetryBudget(0.1),
         Metrics("chat", "qwen"),
         attempts=5,

@@ -170,7 +170,7 @@ class TurnTable:
 
 def runner_of(fleet: Fleet, in_flight: int = 40, turns: TurnTable | None = None) -> LineRunner:
     """Return what one process of batch runs its lines with."""
-    limit = ConcurrencyLimit(start=in_flight, least=1, most=in_flight)
+    limit = ConcurrencyLimit(start=in_flight, minimum=1, maximum=in_flight)
     turn = SuspectTurn(
         turns, "progress" if turns else None, "qwen", lambda: asyncio.get_running_loop().time()
     )

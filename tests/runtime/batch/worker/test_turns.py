@@ -129,7 +129,7 @@ class Stage:
     def worker(self) -> ShardRun:
         runner = LineRunner(
             cast("ModelEndpoint", Answers(self.chance)),
-            ConcurrencyLimit(start=4, least=2, most=4),
+            ConcurrencyLimit(start=4, minimum=2, maximum=4),
             RetryBudget(0.1),
             Metrics("chat", "qwen"),
             attempts=5,

@@ -76,13 +76,13 @@ def run(bucket: TeamBucket, *, count: int = 6, seconds: float = 3600.0) -> dict[
         description = JobDescription(
             "job", "ads", "qwen", "/v1/chat/completions", time.time(), data_prefixes=("s3://team/ads/",)
         )
-        limit = ConcurrencyLimit(start=2, least=1, most=2)
+        limit = ConcurrencyLimit(start=2, minimum=1, maximum=2)
         runner = LineRunner(
             cast("ModelEndpoint", Endpoint()), limit, RetryBudget(0.1), Metrics("chat", "qwen"), 5, 100
         )
         terms = ShardTerms(
             identifier=RowIdentifier("job", "0"),
-            requests=Requests(description, Images(bucket, memory, most_bytes=1000)),
+            requests=Requests(description, Images(bucket, memory, max_bytes=1000)),
             path="/v1/chat/completions",
             deadline=loop.time() + seconds,
             order=0,

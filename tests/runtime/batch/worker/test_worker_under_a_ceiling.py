@@ -42,7 +42,7 @@ def test_without_a_place_it_sends_one_request_at_a_time(stage: Stage, s3: Any) -
     stage.endpoint.behaviour = after(0.02)
     worker = stage.start(put_ceiling(stage, 0, "without"))
     assert stage.wait(execution)["status"] == "SUCCEEDED"
-    assert stage.endpoint.most_in_flight == 1
+    assert stage.endpoint.max_in_flight == 1
     worker.stop()
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy
 import pytest
 
-from inference_decisions.capacity_shift.demand_forecast import filled, forecast_demand
+from inference_decisions.capacity_shift.demand_forecast import fill_gaps, forecast_demand
 from inference_decisions.capacity_shift.demand_history import BIN_SECONDS, DemandHistory, Numbers
 from inference_decisions.capacity_shift.shift_answer import DeploymentForecast
 from inference_decisions.capacity_shift.shift_settings import ShiftSettings
@@ -179,4 +179,4 @@ def test_forecasts_of_nothing_prove_nothing() -> None:
 
 def test_gaps_are_filled_with_the_value_before_them_or_the_first() -> None:
     gap = float("nan")
-    assert filled(numpy.array([gap, gap, 5.0, gap, 7.0, gap])).tolist() == [5.0, 5.0, 5.0, 5.0, 7.0, 7.0]
+    assert fill_gaps(numpy.array([gap, gap, 5.0, gap, 7.0, gap])).tolist() == [5.0, 5.0, 5.0, 5.0, 7.0, 7.0]

@@ -23,8 +23,8 @@ SHIFT = ShiftSettings(action="shift", safety_percent=2.0)
 VIEW = DeploymentView(
     name="chat",
     pool="l40s",
-    least=2,
-    most=20,
+    minimum=2,
+    maximum=20,
     replicas=20,
     ready=20,
     capacity=10.0,
@@ -333,10 +333,10 @@ def test_whatever_comes_real_time_keeps_what_it_uses(  # noqa: PLR0917 -- hypoth
     if freeze == "frozen":
         assert not decision.carried_out
         return
-    assert VIEW.least <= found.floor <= VIEW.most
+    assert VIEW.minimum <= found.floor <= VIEW.maximum
     if found.forecast is not None:
         served = in_use if in_use is not None else found.forecast.level
-        assert found.floor * VIEW.capacity >= min(served, VIEW.most * VIEW.capacity) - 1e-6
-        left = min(ready, VIEW.most) * VIEW.capacity - found.lent * VIEW.most * VIEW.capacity
+        assert found.floor * VIEW.capacity >= min(served, VIEW.maximum * VIEW.capacity) - 1e-6
+        left = min(ready, VIEW.maximum) * VIEW.capacity - found.lent * VIEW.maximum * VIEW.capacity
         assert found.lent == 0 or left >= served - 1e-6
     assert 0 <= found.batch_places <= VIEW.batch_places

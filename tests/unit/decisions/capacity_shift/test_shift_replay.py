@@ -17,7 +17,7 @@ from inference_decisions.capacity_shift.shift_replay import (
     reactive,
     replay,
     replicas_only,
-    scheduled,
+    schedule_floors,
 )
 from inference_decisions.capacity_shift.shift_settings import ShiftSettings
 from inference_decisions.capacity_shift.shift_state import DeploymentState, ShiftState
@@ -42,7 +42,7 @@ def test_lent_replicas_serve_only_when_they_are_back() -> None:
 
 
 def test_the_smallest_floor_is_never_lent() -> None:
-    quiet = replace(demand([1.0] * (DAY + 60), DAY), least=3)
+    quiet = replace(demand([1.0] * (DAY + 60), DAY), minimum=3)
     settings = ShiftSettings(action="shift", reclaim_seconds=120)
     # Three of four replicas stay, from the first decision on that lowers the floor.
     assert replay(quiet, settings).floors.min() == 30.0
@@ -111,8 +111,8 @@ def test_floors_are_whole_replicas_of_the_pool() -> None:
     rounded = replicas_only(steady, numpy.full(6, 0.1 * 3 * 100), SETTINGS)
     assert rounded.freed_hours * 60 == pytest.approx(6 * 0.25)
     assert replicas_only(steady, numpy.full(6, 90.0), SETTINGS).freed_hours == 0.0
-    least = replicas_only(steady, numpy.zeros(6), SETTINGS)
-    assert least.freed_hours * 60 == pytest.approx(6 * 0.75)
+    minimum = replicas_only(steady, numpy.zeros(6), SETTINGS)
+    assert minimum.freed_hours * 60 == pytest.approx(6 * 0.75)
     # Rounded up to whole minutes: 70 s are two.
     rises, floors = demand([10.0] * 5 + [40.0] * 5), numpy.array([10.0] * 5 + [40.0] * 5)
     slow = replicas_only(rises, floors, replace(SETTINGS, reclaim_seconds=70))
@@ -129,7 +129,7 @@ def test_a_pool_without_demand_misses_nothing_and_a_full_one_can_free_nothing() 
 def test_hours_without_measurements_need_nothing() -> None:
     values = [10.0] * DAY + [99.0] * DAY
     values[5 * 60 : 6 * 60] = [float("nan")] * 60
-    assert scheduled(demand(values, DAY))[DAY + 5 * 60] == 0.0
+    assert schedule_floors(demand(values, DAY))[DAY + 5 * 60] == 0.0
     assert numpy.isfinite(reactive(demand([10.0, float("nan"), 10.0]))).all()
 
 
@@ -158,7 +158,7 @@ def test_a_replay_does_not_see_the_future() -> None:
 def test_a_schedule_knows_only_the_days_before() -> None:
     values = [10.0] * DAY + [99.0] * DAY
     values[5 * 60 + 7] = 35.0
-    floors = scheduled(demand(values, DAY))
+    floors = schedule_floors(demand(values, DAY))
     assert floors[DAY + 4 * 60 + 44] == 10.0
     assert floors[DAY + 4 * 60 + 45] == 35.0
     assert floors[DAY + 5 * 60 + 59] == 35.0

@@ -12,7 +12,7 @@ from inference_decisions.repairs.load_bands import load_bands
 from inference_decisions.repairs.load_slopes import load_slopes
 
 SETTINGS = DetectionSettings()
-MOST = float(numpy.log1p(SETTINGS.most_load))
+MAXIMUM = float(numpy.log1p(SETTINGS.max_excess_load))
 
 
 def whole(count: int) -> numpy.typing.NDArray[numpy.int64]:
@@ -60,7 +60,7 @@ def test_groups_do_not_mix() -> None:
 def test_nobody_is_in_no_band() -> None:
     bands = load_bands(numpy.zeros(0), whole(0), 2, SETTINGS)
     assert len(bands.band) == len(bands.typical) == len(bands.order) == 0
-    slope, evidence = load_slopes(numpy.zeros(0), numpy.zeros(0), bands, whole(0), 2, most=MOST)
+    slope, evidence = load_slopes(numpy.zeros(0), numpy.zeros(0), bands, whole(0), 2, maximum=MAXIMUM)
     assert slope.tolist() == evidence.tolist() == [0.0, 0.0]
 
 
@@ -69,7 +69,7 @@ def slopes(slower: list[float] | numpy.typing.NDArray[numpy.float64], load: obje
     group = whole(len(loads))
     bands = load_bands(loads, group, 1, SETTINGS)
     slope, evidence = load_slopes(
-        numpy.asarray(slower, float), numpy.log(loads / bands.typical), bands, group, 1, most=MOST
+        numpy.asarray(slower, float), numpy.log(loads / bands.typical), bands, group, 1, maximum=MAXIMUM
     )
     return float(slope[0]), float(evidence[0])
 

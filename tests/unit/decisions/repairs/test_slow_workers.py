@@ -9,7 +9,7 @@ import numpy
 import pytest
 
 from inference_decisions.repairs.health_settings import DetectionSettings
-from inference_decisions.repairs.peer_comparison import FAILURES, compare, joined
+from inference_decisions.repairs.peer_comparison import FAILURES, compare, join_comparisons
 from inference_decisions.repairs.slow_workers import detect, judge
 from inference_decisions.repairs.slowness_level import at_equal_load, level_and_spread
 from inference_decisions.repairs.worker_windows import WorkerWindows, peer_name
@@ -143,7 +143,7 @@ def test_windows_one_by_one_are_the_same_as_at_once() -> None:
         parts = {name: getattr(windows, name)[number : number + 1] for name in names}
         return replace(windows, age=windows.age - 60.0 * (ROWS - 1 - number), **parts)
 
-    parts = joined([compare(window(number), SETTINGS) for number in range(ROWS)])
+    parts = join_comparisons([compare(window(number), SETTINGS) for number in range(ROWS)])
     at_once = compare(windows, SETTINGS)
     for field in ("slower", "load", "load_slope", "load_evidence", "requests"):
         assert numpy.allclose(getattr(parts, field), getattr(at_once, field), equal_nan=True), field
@@ -239,9 +239,9 @@ def test_the_spread_is_that_of_the_peers_and_with_few_peers_the_assumed_one() ->
     assert spread[0] == pytest.approx(0.2 / 2**0.5, rel=0.1)
     narrow = random.normal(0, 1e-4, (ROWS, 400))
     _, spread = level_and_spread(narrow, requests, numpy.zeros(400), 2, SETTINGS)
-    assert (spread == SETTINGS.least_spread).all()
+    assert (spread == SETTINGS.min_spread).all()
     alone, spread = level_and_spread(narrow[:, :1], requests[:, :1], numpy.zeros(1), 2, SETTINGS)
-    assumed = (SETTINGS.least_spread**2 + SETTINGS.request_spread**2 / 400) ** 0.5
+    assumed = (SETTINGS.min_spread**2 + SETTINGS.request_spread**2 / 400) ** 0.5
     assert spread[0] == pytest.approx(assumed * 0.8**0.5 * (1 + SETTINGS.small_group), rel=0.01)
     assert alone[0] == pytest.approx(narrow[-2:, 0].mean())
 

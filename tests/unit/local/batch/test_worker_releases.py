@@ -30,9 +30,9 @@ def test_other_charts_are_no_workers() -> None:
     assert found == [WorkerRelease("m", 2, ENVIRONMENT)]
 
 
-@pytest.mark.parametrize(("least", "here"), [(0, 1), (1, 1), (3, 3)])
-def test_of_scaled_workers_as_many_run_here_as_stay_and_one_at_least(least: int, here: int) -> None:
-    scaling = {"min": least, "max": 9}
+@pytest.mark.parametrize(("minimum", "here"), [(0, 1), (1, 1), (3, 3)])
+def test_of_scaled_workers_as_many_run_here_as_stay_and_one_at_least(minimum: int, here: int) -> None:
+    scaling = {"min": minimum, "max": 9}
     found = worker_releases([release("m.batch", scaling=scaling, environment=ENVIRONMENT)])
     assert found == [WorkerRelease("m", here, ENVIRONMENT)]
 

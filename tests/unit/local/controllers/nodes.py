@@ -34,7 +34,7 @@ class ArguedWorkers(FakeWorkers):
 
 def nodes_of(running: int, places: int = 4, *, ready: bool = True) -> tuple[WorkerNodes, ArguedWorkers]:
     accelerators = SimpleNamespace(accelerators=SimpleNamespace(count=1))
-    planned = SimpleNamespace(pool="l40s", resources=accelerators, nodes=1, most=places)
+    planned = SimpleNamespace(pool="l40s", resources=accelerators, nodes=1, maximum=places)
     kind = SimpleNamespace(name="worker", role="worker", planned=planned)
     workers = ArguedWorkers([SimpleNamespace(name=str(index), kind=kind) for index in range(places)])
     workers.running = {str(index) for index in range(running)}

@@ -10,7 +10,7 @@ from typing import Any, cast
 import pytest
 
 from inference_local.processes.child_processes import ProcessDied, ProcessGroup, RunningProcess
-from inference_local.processes.restarts import MOST_RESTARTS, PERIOD_SECONDS, Restarts
+from inference_local.processes.restarts import MAX_RESTARTS, PERIOD_SECONDS, Restarts
 
 
 class Started:
@@ -77,10 +77,10 @@ def test_what_was_killed_runs_again_and_is_told(sleeper: Sleeper) -> None:
 
 
 def test_what_ends_again_and_again_is_reported(sleeper: Sleeper) -> None:
-    for _ in range(MOST_RESTARTS + 1):
+    for _ in range(MAX_RESTARTS + 1):
         sleeper.end()
         sleeper.restart_ended()
-    assert len(sleeper.lines) == MOST_RESTARTS
+    assert len(sleeper.lines) == MAX_RESTARTS
     with pytest.raises(ProcessDied, match="sleeper was killed by signal 9"):
         sleeper.processes.check()
     sleeper.now += PERIOD_SECONDS

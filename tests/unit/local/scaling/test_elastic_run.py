@@ -17,7 +17,7 @@ from tests.unit.local.report.samples import answered, failed, result_of, run_of
 from tests.unit.local.scaling.fake_workers import FakeWorkers
 from tests.unit.serving.autoscaling.scaled_objects import manifest
 
-GPUS, START_SECONDS, MOST = 2, 3.0, 4
+GPUS, START_SECONDS, MAXIMUM = 2, 3.0, 4
 
 
 @dataclass
@@ -66,17 +66,17 @@ class Scene:
 def scene(running: int = 1, floor: int | None = None) -> Scene:
     resources = SimpleNamespace(accelerators=SimpleNamespace(count=GPUS))
     kind = SimpleNamespace(
-        name="worker", replicas=MOST, planned=SimpleNamespace(resources=resources, nodes=1)
+        name="worker", replicas=MAXIMUM, planned=SimpleNamespace(resources=resources, nodes=1)
     )
     fixed = SimpleNamespace(name="prefill", replicas=3)
     deployment = SimpleNamespace(
         workers=(kind, fixed), model=SimpleNamespace(name="qwen3-8b"), plan=SimpleNamespace(release="main")
     )
-    workers = FakeWorkers([SimpleNamespace(name=str(index), kind=kind) for index in range(MOST)])
+    workers = FakeWorkers([SimpleNamespace(name=str(index), kind=kind) for index in range(MAXIMUM)])
     workers.running = {str(index) for index in range(running)}
     serving, prometheus = FakeServing(workers), FakePrometheus()
     role = ElasticRole(cast(Any, deployment), cast(Any, kind), START_SECONDS)
-    rules = ScaledObject.read(manifest(least=1, most=MOST))
+    rules = ScaledObject.read(manifest(minimum=1, maximum=MAXIMUM))
     targets = [SimpleNamespace()] * 2
     run = ElasticRun(
         cast(Any, serving),
@@ -131,8 +131,8 @@ def test_gpu_hours_are_those_of_workers_that_start_serve_or_end() -> None:
     it.run.step(4.0)
     outcome = it.run.outcome([run_of(result_of(answered(0.0, 100.0)))])
     assert outcome.gpu_hours == pytest.approx(GPUS * (1 + 3 * 3) / 3600)
-    assert outcome.gpu_hours_at_most == pytest.approx(GPUS * MOST * 4 / 3600)
-    assert outcome.unused_gpus == {"qwen3-8b": pytest.approx(GPUS * (MOST - 10 / 4))}
+    assert outcome.gpu_hours_at_most == pytest.approx(GPUS * MAXIMUM * 4 / 3600)
+    assert outcome.unused_gpus == {"qwen3-8b": pytest.approx(GPUS * (MAXIMUM - 10 / 4))}
 
 
 def test_a_worker_is_ready_once_every_frontend_lists_it() -> None:

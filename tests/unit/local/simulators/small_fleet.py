@@ -10,14 +10,7 @@ from inference_local.simulators.fleet.fleet_layout import FleetLayout
 def one_release(workers: int, *, racks: int, workers_per_node: int = 1) -> FleetLayout:
     """Return a small fleet with one release, spread over racks.
 
-    Parameters
-    ----------
-    workers
-        Workers of the release.
-    racks
-        Racks that its nodes are on, in turn.
-    workers_per_node
-        Workers of one node.
+    racks: Racks that its nodes are on, in turn.
     """
     node = numpy.arange(workers) // workers_per_node
     nodes = int(node.max()) + 1

@@ -15,7 +15,7 @@ from inference_local.simulators.workers.fleet import StartFault
 from inference_local.simulators.workers.owners import AutoscaledRole, Owner, RoleState, Signal
 from inference_local.simulators.workers.request_simulation import SimulatedRequests, simulate_requests
 from tests.unit.local.simulators.signal_faults import During, late, unreadable, without_series, wrong_by
-from tests.unit.serving.autoscaling.roles import DAY, MOST, WORKER, elastic, in_flight, rates
+from tests.unit.serving.autoscaling.roles import DAY, MAXIMUM, WORKER, elastic, in_flight, rates
 
 #: From the rise on, for half an hour.
 _DURING = During(1200.0, 3000.0)
@@ -41,10 +41,10 @@ class _Watched:
 
 @dataclass(frozen=True, slots=True)
 class _Case:
-    """A fault or a load, and the least share of requests within the objective."""
+    """A fault or a load, and the minimum share of requests within the objective."""
 
     role: Callable[[], AutoscaledRole]
-    least_share: float
+    min_share: float
     start: StartFault | None = None
     load: RequestRates = field(default_factory=lambda: rates(*DAY))
 
@@ -70,8 +70,10 @@ _CASES = {
     "a tenth": _Case(lambda: elastic(wrong_by(in_flight, 0.1, _ALWAYS)), 0.1),
     "a half": _Case(lambda: elastic(wrong_by(in_flight, 0.5, _ALWAYS)), 0.1),
     **{
-        f"guard, load times {factor:g}": _Case(partial(_guarded, wrong_by(in_flight, factor, _ALWAYS)), least)
-        for factor, least in ((0.1, 0.7), (0.5, 0.7), (2.0, 0.95), (10.0, 0.95))
+        f"guard, load times {factor:g}": _Case(
+            partial(_guarded, wrong_by(in_flight, factor, _ALWAYS)), minimum
+        )
+        for factor, minimum in ((0.1, 0.7), (0.5, 0.7), (2.0, 0.95), (10.0, 0.95))
     },
     "guard, load missing": _Case(lambda: _guarded(without_series(in_flight, _ALWAYS)), 0.7),
     "guard, load unreadable": _Case(lambda: _guarded(unreadable(in_flight, _ALWAYS)), 0.7),
@@ -92,7 +94,7 @@ def _simulated(name: str) -> tuple[SimulatedRequests, tuple[RoleState, ...]]:
         case.load,
         WORKER,
         owner,
-        most=MOST,
+        maximum=MAXIMUM,
         seed=1,
         fault=lambda now: case.start if now in _DURING else None,
     )
@@ -107,7 +109,7 @@ def test_no_request_is_cut_or_lost(name: str) -> None:
 
 @pytest.mark.parametrize("name", _CASES)
 def test_never_above_the_pool(name: str) -> None:
-    assert _simulated(name)[0].most_present <= MOST
+    assert _simulated(name)[0].max_present <= MAXIMUM
 
 
 @pytest.mark.parametrize("name", sorted(set(_CASES) - _MISLEADING))
@@ -141,10 +143,10 @@ def test_the_guard_holds_while_floors_shift(factor: float) -> None:
 
     def too_few(guard: Signal | None) -> list[RoleState]:
         owners = tuple(
-            (begin, elastic(misleading, guard=guard, least=least)) for begin, least in floors.items()
+            (begin, elastic(misleading, guard=guard, minimum=minimum)) for begin, minimum in floors.items()
         )
         watched = _Watched(_ShiftedFloors(owners))
-        simulate_requests(rates(*DAY), WORKER, watched, most=MOST, seed=1)
+        simulate_requests(rates(*DAY), WORKER, watched, maximum=MAXIMUM, seed=1)
         return watched.too_few
 
     assert too_few(in_flight) == []
@@ -152,7 +154,7 @@ def test_the_guard_holds_while_floors_shift(factor: float) -> None:
 
 
 def test_the_guard_decides_nothing_while_the_load_is_measured_right() -> None:
-    with_guard = simulate_requests(rates(*DAY), WORKER, _guarded(in_flight), most=MOST, seed=1)
+    with_guard = simulate_requests(rates(*DAY), WORKER, _guarded(in_flight), maximum=MAXIMUM, seed=1)
     assert with_guard == _simulated("none")[0]
 
 
@@ -161,10 +163,10 @@ def test_draining_workers_hold_their_place_in_the_pool() -> None:
 
     class _Alternating:
         def wanted(self, state: RoleState) -> int:
-            return MOST if state.wanted < MOST else 2
+            return MAXIMUM if state.wanted < MAXIMUM else 2
 
-    found = simulate_requests(rates(9, 9), WORKER, _Alternating(), most=MOST, seed=1)
-    assert (found.most_present, found.ended_with_requests) == (MOST, 0)
+    found = simulate_requests(rates(9, 9), WORKER, _Alternating(), maximum=MAXIMUM, seed=1)
+    assert (found.max_present, found.ended_with_requests) == (MAXIMUM, 0)
 
 
 def test_nothing_changes_while_keda_is_gone() -> None:
@@ -177,14 +179,14 @@ def test_nothing_changes_while_keda_is_gone() -> None:
                 wanted.append(state.wanted)
             return role.wanted(state)
 
-    simulate_requests(rates(*DAY), WORKER, _Noting(), most=MOST, seed=1)
+    simulate_requests(rates(*DAY), WORKER, _Noting(), maximum=MAXIMUM, seed=1)
     assert len(set(wanted)) == 1
 
 
 @pytest.mark.parametrize("name", _CASES)
 def test_objective(name: str) -> None:
     found, _ = _simulated(name)
-    assert found.within_objective / found.requests >= _CASES[name].least_share
+    assert found.within_objective / found.requests >= _CASES[name].min_share
 
 
 def test_an_answer_without_a_number_must_be_an_error() -> None:
@@ -192,7 +194,7 @@ def test_an_answer_without_a_number_must_be_an_error() -> None:
 
     def share(ignored: Any) -> float:
         role = elastic(without_series(in_flight, _DURING), ignore_null_values=ignored)
-        found = simulate_requests(rates(*DAY), WORKER, role, most=MOST, seed=1)
+        found = simulate_requests(rates(*DAY), WORKER, role, maximum=MAXIMUM, seed=1)
         return found.within_objective / found.requests
 
     assert share("true") < share("false") - 0.05
@@ -203,7 +205,7 @@ def test_the_fallback_helps_when_nothing_can_be_read() -> None:
 
     def share(fallback: dict[str, Any] | None) -> float:
         role = elastic(unreadable(in_flight, During(0.0, 3000.0)), fallback=fallback)
-        found = simulate_requests(rates(*DAY), WORKER, role, most=MOST, seed=1)
+        found = simulate_requests(rates(*DAY), WORKER, role, maximum=MAXIMUM, seed=1)
         return found.within_objective / found.requests
 
     fallback = {"failureThreshold": 3, "replicas": 10, "behavior": "currentReplicasIfHigher"}

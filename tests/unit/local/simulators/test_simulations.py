@@ -15,7 +15,7 @@ from inference_local.simulators.workers.fleet import Fleet
 from inference_local.simulators.workers.owners import ClairvoyantSchedule, FixedNumber, RoleState
 from inference_local.simulators.workers.rate_simulation import arrivals_per_step, simulate_rates
 from inference_local.simulators.workers.request_simulation import arrival_times, simulate_requests
-from tests.unit.serving.autoscaling.roles import DAY, MOST, WORKER, elastic, rates
+from tests.unit.serving.autoscaling.roles import DAY, MAXIMUM, WORKER, elastic, rates
 
 
 @pytest.mark.parametrize(
@@ -104,8 +104,8 @@ def test_rates_change_evenly_between_the_middles_of_windows() -> None:
         10,
         10,
     ]
-    assert found.most_between(0, 600) == 3
-    assert found.most_between(0, 1790) == 10
+    assert found.max_between(0, 600) == 3
+    assert found.max_between(0, 1790) == 10
 
 
 @pytest.mark.parametrize("variation", [0.5, 1.0, 2.0])
@@ -118,7 +118,7 @@ def test_arrivals_have_the_rate_and_the_variation(variation: float) -> None:
 
 
 def test_a_worker_costs_from_the_decision_until_its_last_request_ended() -> None:
-    fleet = Fleet(WORKER, MOST, ready=2)
+    fleet = Fleet(WORKER, MAXIMUM, ready=2)
     fleet.advance(0.0)
     fleet.want(3, 0.0)
     fleet.advance(100.0)
@@ -142,7 +142,7 @@ def test_workers_that_drain_hold_their_place_in_the_pool() -> None:
 def test_capacity(number: int, share: float) -> None:
     """Four workers serve 3.6 requests a second for ever, three cannot."""
     flat = rates(*[3.6] * 12)
-    found = simulate_rates(flat, arrivals_per_step(flat, 1), WORKER, FixedNumber(number), most=MOST)
+    found = simulate_rates(flat, arrivals_per_step(flat, 1), WORKER, FixedNumber(number), maximum=MAXIMUM)
     assert found.within_objective == pytest.approx(share, abs=0.15)
     assert found.accelerator_hours == pytest.approx(number * 2, rel=0.02)
 
@@ -150,21 +150,23 @@ def test_capacity(number: int, share: float) -> None:
 def test_workers_that_the_pool_cannot_hold_are_counted() -> None:
     """Eight are wanted for two hours, and there is room for four."""
     flat = rates(*[3.6] * 12)
-    found = simulate_rates(flat, arrivals_per_step(flat, 1), WORKER, FixedNumber(8), most=4)
-    assert found.most_present == 4
+    found = simulate_rates(flat, arrivals_per_step(flat, 1), WORKER, FixedNumber(8), maximum=4)
+    assert found.max_present == 4
     assert found.missing_worker_hours == pytest.approx(8.0)
 
 
 def test_clairvoyant_workers_are_ready_when_the_rate_comes() -> None:
-    schedule = ClairvoyantSchedule(rates(*DAY), WORKER, 0.8, 2, MOST)
-    found = simulate_requests(rates(*DAY), WORKER, schedule, most=MOST, seed=1)
+    schedule = ClairvoyantSchedule(rates(*DAY), WORKER, 0.8, 2, MAXIMUM)
+    found = simulate_requests(rates(*DAY), WORKER, schedule, maximum=MAXIMUM, seed=1)
     assert found.within_objective / found.requests > 0.99
 
 
 @pytest.mark.parametrize("seed", [1, 2])
 def test_both_simulators_agree(seed: int) -> None:
-    by_rate = simulate_rates(rates(*DAY), arrivals_per_step(rates(*DAY), seed), WORKER, elastic(), most=MOST)
-    by_request = simulate_requests(rates(*DAY), WORKER, elastic(), most=MOST, seed=seed)
+    by_rate = simulate_rates(
+        rates(*DAY), arrivals_per_step(rates(*DAY), seed), WORKER, elastic(), maximum=MAXIMUM
+    )
+    by_request = simulate_requests(rates(*DAY), WORKER, elastic(), maximum=MAXIMUM, seed=seed)
     assert by_request.accelerator_hours == pytest.approx(by_rate.accelerator_hours, rel=0.05)
     assert by_request.within_objective / by_request.requests == pytest.approx(
         by_rate.within_objective, abs=0.03
@@ -174,14 +176,14 @@ def test_both_simulators_agree(seed: int) -> None:
 def test_flapping_load_neither_cuts_nor_overfills() -> None:
     chance = random.Random(3)  # noqa: S311 - no secret is made
     flapping = rates(*(chance.choice((1.0, 9.0)) for _ in range(12)))
-    found = simulate_requests(flapping, WORKER, elastic(), most=MOST, seed=3)
+    found = simulate_requests(flapping, WORKER, elastic(), maximum=MAXIMUM, seed=3)
     assert (found.completed, found.ended_with_requests) == (found.requests, 0)
-    assert found.most_present <= MOST
+    assert found.max_present <= MAXIMUM
 
 
 def test_requests_that_never_find_a_worker_are_not_completed() -> None:
     """A role that is full for ever: what still waits an hour after the end is not counted as answered."""
-    found = simulate_requests(rates(9, 9, 9, 9, 9, 9), WORKER, FixedNumber(1), most=1, seed=1)
+    found = simulate_requests(rates(9, 9, 9, 9, 9, 9), WORKER, FixedNumber(1), maximum=1, seed=1)
     assert found.completed < found.requests
 
 
@@ -193,7 +195,7 @@ def test_state_of_a_role_is_what_owners_see() -> None:
             seen.append(state)
             return 4
 
-    simulate_requests(rates(2, 2), WORKER, _Looking(), most=MOST, seed=1)
+    simulate_requests(rates(2, 2), WORKER, _Looking(), maximum=MAXIMUM, seed=1)
     assert {state.wanted for state in seen[1:]} == {4}
     assert max(state.ready for state in seen) == 4
     assert all(state.running <= state.ready * WORKER.slots for state in seen)

@@ -15,8 +15,8 @@ from inference_local.streaming.streaming_counts import (
     Outage,
     Sighting,
     counts_of,
+    is_settled,
     latencies,
-    settled,
 )
 
 A1, A2, B1, C1 = 1_000_001, 2_000_002, 1_500_001, 1_600_001
@@ -54,7 +54,7 @@ def test_a_whole_run_has_every_version_once() -> None:
     assert (counts.dead_letters, counts.repeated_dead_letters) == (3, 0)
     assert counts.dead_letter_reasons == {"late": 1, "poison": 1, "timeout": 1}
     assert (counts.input_tokens, counts.cached_tokens) == (300, 180)
-    assert settled(EXPECTED, WHOLE)
+    assert is_settled(EXPECTED, WHOLE)
 
 
 @pytest.mark.parametrize(
@@ -87,7 +87,7 @@ def test_a_whole_run_has_every_version_once() -> None:
 def test_what_is_missing_is_lost(change: Callable[[LeftBehind], LeftBehind], lost: int) -> None:
     found = change(WHOLE)
     assert counts_of(EXPECTED, found).lost == lost
-    assert not settled(EXPECTED, found)
+    assert not is_settled(EXPECTED, found)
 
 
 def test_a_version_that_is_answered_and_a_dead_letter_is_visible_once() -> None:

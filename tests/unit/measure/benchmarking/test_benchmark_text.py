@@ -7,14 +7,14 @@ import pytest
 from inference_blueprints.loading import load_blueprint
 from inference_blueprints.measure.benchmarking import benchmark_text
 from inference_blueprints.measure.benchmarking.benchmark import Benchmark
-from inference_blueprints.measure.benchmarking.request_series import Bounds, stated
+from inference_blueprints.measure.benchmarking.request_series import Bounds, generate_requests
 from inference_blueprints.measure.benchmarking.tuned import Tuned
 from inference_blueprints.measure.completions.request_outcome import RequestOutcome, TokenUsage
 from inference_blueprints.measure.simulation.highest_rate import LatencyLimits
 from inference_blueprints.measure.simulation.offline_replay import Latencies, SimulatedReplay
 from inference_blueprints.measure.statistics.request_statistics import Basis, measure
 from inference_blueprints.measure.statistics.serving_capacity import ServingCapacity
-from inference_blueprints.measure.tuning.tuning_text import ranking
+from inference_blueprints.measure.tuning.tuning_text import rank_configurations
 from inference_blueprints.report.tables.terminal_table import terminal_table
 
 CAPACITY = ServingCapacity(accelerators=2, usd_per_hour=4.5, price_note="")
@@ -41,7 +41,7 @@ def found() -> Benchmark:
         0,
         "http://model.internal",
         simulated=False,
-        questions=stated(blueprint.spec.models[0].workload, Bounds(5.0, 10, 8192)),
+        questions=generate_requests(blueprint.spec.models[0].workload, Bounds(5.0, 10, 8192)),
         measurement=measure(outcomes, Basis(10.0, CAPACITY, simulated=False, profiled=True)),
         capacity=CAPACITY,
         limits=LatencyLimits(1000.0, 50.0),
@@ -82,7 +82,7 @@ def test_the_columns_are_those_of_tune(found: Benchmark) -> None:
     class Nothing:
         evaluations = ()
 
-    theirs, ours = ranking(Nothing()), benchmark_text.comparison(found)  # type: ignore[arg-type]
+    theirs, ours = rank_configurations(Nothing()), benchmark_text.comparison(found)  # type: ignore[arg-type]
     assert (ours.names, ours.figures) == (theirs.names, theirs.figures)
 
 

@@ -5,7 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from inference_blueprints.measure.benchmarking.request_series import Bounds, blocks_in_words, recorded, stated
+from inference_blueprints.measure.benchmarking.request_series import (
+    Bounds,
+    blocks_in_words,
+    generate_requests,
+    read_requests,
+)
 from inference_blueprints.spec.types import Workload
 from inference_contracts.errors import UserError
 
@@ -23,7 +28,7 @@ def test_the_workload_is_asked_at_its_rate_and_lengths() -> None:
     workload = Workload(
         input_tokens=1000, output_tokens=50, shared_prefix_ratio=0.4, peak_requests_per_second=8.0
     )
-    questions = stated(workload, WIDE)
+    questions = generate_requests(workload, WIDE)
     last = questions.requests[-1].arrival_seconds
     assert len(questions.requests) / last == pytest.approx(8.0, rel=0.1)
     assert {request.output_tokens for request in questions.requests} == {50}
@@ -36,13 +41,15 @@ def test_the_workload_is_asked_at_its_rate_and_lengths() -> None:
 
 def test_the_workload_is_asked_within_the_bounds() -> None:
     workload = Workload(input_tokens=1000, output_tokens=50, peak_requests_per_second=8.0)
-    assert len(stated(workload, Bounds(600.0, 10, 8192)).requests) == 10
-    assert all(each.arrival_seconds < 2 for each in stated(workload, Bounds(2.0, 5000, 8192)).requests)
+    assert len(generate_requests(workload, Bounds(600.0, 10, 8192)).requests) == 10
+    assert all(
+        each.arrival_seconds < 2 for each in generate_requests(workload, Bounds(2.0, 5000, 8192)).requests
+    )
 
 
 def test_a_trace_keeps_its_times_lengths_and_sharing(tmp_path: Path) -> None:
     path = trace_file(tmp_path, (1000, 600, 7, [1, 2]), (1500, 1000, 9, [1, 3]), (4000, 512, 1, [4]))
-    questions = recorded(path, WIDE)
+    questions = read_requests(path, WIDE)
     assert [request.arrival_seconds for request in questions.requests] == [0.0, 0.5, 3.0]
     assert [request.output_tokens for request in questions.requests] == [7, 9, 1]
     assert [[block.tokens for block in request.blocks] for request in questions.requests] == [
@@ -61,11 +68,11 @@ def test_what_a_trace_has_beyond_the_bounds_is_left_out_and_said(tmp_path: Path)
         (900, 10, 1, [4]),
         (90_000, 10, 1, [5]),
     )
-    questions = recorded(path, Bounds(10.0, 100, context_length=1000))
+    questions = read_requests(path, Bounds(10.0, 100, context_length=1000))
     assert [request.input_tokens for request in questions.requests] == [600, 10]
     assert "1 were left out: longer than 1,000 tokens" in " ".join(questions.notes)
     with pytest.raises(UserError, match=r"1 requests of its busiest 0\.1 s"):
-        recorded(path, Bounds(0.1, 100, context_length=1000))
+        read_requests(path, Bounds(0.1, 100, context_length=1000))
 
 
 @pytest.mark.parametrize(("tokens_per_word", "template"), [(1.0, 0), (1.7, 9), (2.53, 30)])
@@ -75,7 +82,9 @@ def test_words_give_the_wanted_tokens_and_equal_blocks_stay_equal(
     workload = Workload(
         input_tokens=3000, output_tokens=50, shared_prefix_ratio=0.5, peak_requests_per_second=8.0
     )
-    requests = blocks_in_words(stated(workload, Bounds(5.0, 50, 8192)).requests, tokens_per_word, template)
+    requests = blocks_in_words(
+        generate_requests(workload, Bounds(5.0, 50, 8192)).requests, tokens_per_word, template
+    )
     for request in requests:
         words = sum(block.tokens for block in request.blocks)
         assert words * tokens_per_word + template == pytest.approx(3000, abs=tokens_per_word)
@@ -84,6 +93,6 @@ def test_words_give_the_wanted_tokens_and_equal_blocks_stay_equal(
 
 def test_a_prompt_shorter_than_the_template_still_has_a_word() -> None:
     workload = Workload(input_tokens=1, output_tokens=5, peak_requests_per_second=8.0)
-    requests = blocks_in_words(stated(workload, Bounds(5.0, 5, 8192)).requests, 3.0, 20)
+    requests = blocks_in_words(generate_requests(workload, Bounds(5.0, 5, 8192)).requests, 3.0, 20)
     assert all(sum(block.tokens for block in request.blocks) == 1 for request in requests)
     assert len({request.blocks for request in requests}) == 5

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from inference_blueprints.loading import load_blueprint
-from inference_blueprints.measure.replay.ramp import POINTS, TWO_RAMPS, long_enough, ramped, share_at
+from inference_blueprints.measure.replay.ramp import POINTS, TWO_RAMPS, apply_ramp, long_enough, share_at
 from inference_blueprints.measure.replay.recorded_trace import shipped_trace
 from inference_blueprints.measure.replay.scaled_trace import ScaledRequest, scale
 
@@ -13,7 +13,7 @@ REQUESTS = [ScaledRequest(number / 10, 10, 10, ()) for number in range(10_000)]
 
 
 def test_the_rate_rises_to_the_peak_and_falls_again() -> None:
-    kept = ramped(REQUESTS, 1000.0, seed=1)
+    kept = apply_ramp(REQUESTS, 1000.0, seed=1)
     counts = [
         sum(begin <= each.arrival_seconds < begin + 100 for each in kept) for begin in range(0, 1000, 100)
     ]
@@ -23,7 +23,7 @@ def test_the_rate_rises_to_the_peak_and_falls_again() -> None:
 
 
 def test_the_first_request_stays_and_order_is_kept() -> None:
-    kept = ramped(REQUESTS, 1000.0, seed=2)
+    kept = apply_ramp(REQUESTS, 1000.0, seed=2)
     assert kept[0] is REQUESTS[0]
     assert list(kept) == sorted(kept, key=lambda each: each.arrival_seconds)
 
@@ -34,7 +34,7 @@ def test_requests_arrive_until_the_end(peak: float) -> None:
     workload = model.workload.model_copy(update={"peak_requests_per_second": peak})
     scaled = scale(long_enough(shipped_trace(), peak, 300.0), workload, 8192, seconds=300.0)
     assert scaled.requests[-1].arrival_seconds > 290
-    kept = ramped(scaled.requests, 300.0, seed=1)
+    kept = apply_ramp(scaled.requests, 300.0, seed=1)
     first, peaking, last = (
         sum(begin <= each.arrival_seconds < begin + 45 for each in kept) for begin in (0, 120, 255)
     )

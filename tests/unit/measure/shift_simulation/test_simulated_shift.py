@@ -24,7 +24,7 @@ def moved(
     release: str,
     role: str = "worker",
     *,
-    most: int = 10,
+    maximum: int = 10,
     accelerators: int = 1,
     capacity: float = 10.0,
     peak: float = 5.0,
@@ -38,7 +38,7 @@ def moved(
         model="chat",
         pool="l40s",
         least=1,
-        most=most,
+        most=maximum,
         capacity=capacity,
         accelerators=accelerators,
     )
@@ -65,7 +65,7 @@ def rows(*found: TracedWorkers) -> dict[str, ModelSharing]:
 def test_hours_count_by_accelerators() -> None:
     both = rows(
         traced(moved("small"), 50.0, 50.0),
-        traced(moved("large", most=5, accelerators=4, capacity=20.0), 25.0, 25.0),
+        traced(moved("large", maximum=5, accelerators=4, capacity=20.0), 25.0, 25.0),
     )
     # Half of ten accelerators and three quarters of twenty, for two hours.
     assert both["oracle"].pool_hours == pytest.approx(60.0)
@@ -74,8 +74,8 @@ def test_hours_count_by_accelerators() -> None:
 
 
 def test_the_worst_role_of_a_release_and_the_share_of_a_release_count() -> None:
-    prefill = traced(moved("apart", "prefill", most=2, capacity=50.0), 10.0, 90.0)
-    decode = traced(moved("apart", "decode", most=10, capacity=10.0), 10.0, 90.0)
+    prefill = traced(moved("apart", "prefill", maximum=2, capacity=50.0), 10.0, 90.0)
+    decode = traced(moved("apart", "decode", maximum=10, capacity=10.0), 10.0, 90.0)
     steady = traced(moved("steady", peak=15.0), 10.0, 10.0)
     alone = [rows(each)["schedule only"].unmet for each in (prefill, decode)]
     # In the second hour the schedule keeps one worker: 50 of 90, or 10 of 90.

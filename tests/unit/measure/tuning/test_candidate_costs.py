@@ -29,8 +29,8 @@ def one(count: int, role: RoleShape = L40S) -> TuningCandidate:
     return TuningCandidate(WorkerShape("vllm", (role,)), (count,))
 
 
-def costing_of(blueprint: Blueprint, most: int | None = None, rates: CustomRates | None = None) -> Costing:
-    return Costing(blueprint, 0, prices_for("us-west-2", rates), most)
+def costing_of(blueprint: Blueprint, maximum: int | None = None, rates: CustomRates | None = None) -> Costing:
+    return Costing(blueprint, 0, prices_for("us-west-2", rates), maximum)
 
 
 def test_a_configuration_costs_what_the_plan_says(blueprint_of: Callable[..., Blueprint]) -> None:
@@ -67,7 +67,7 @@ def test_room_is_that_of_pools_and_of_the_devices_that_are_allowed(
     costing = costing_of(blueprint_of())
     assert costing.has_room(one(8))
     assert not costing.has_room(one(9)), "the pool has eight nodes"
-    assert not costing_of(blueprint_of(), most=4).has_room(one(5))
+    assert not costing_of(blueprint_of(), maximum=4).has_room(one(5))
     assert not costing.has_room(one(1, RoleShape("l40s", 2))), "a node has one device"
 
 

@@ -14,7 +14,12 @@ from inference_blueprints.measure.tuning.coverage import narrow_margins
 from inference_blueprints.measure.tuning.evaluation import Evaluation
 from inference_blueprints.measure.tuning.tune import Stores, Tuning, tune
 from inference_blueprints.measure.tuning.tuning_page import frontier, plots, tuning_page
-from inference_blueprints.measure.tuning.tuning_text import as_dict, explanation, ranking, title
+from inference_blueprints.measure.tuning.tuning_text import (
+    as_dict,
+    describe_search,
+    explain_choice,
+    rank_configurations,
+)
 from inference_blueprints.spec.types import Blueprint
 from inference_contracts.errors import UserError
 from tests.unit.measure.tuning.conftest import Silent
@@ -24,7 +29,7 @@ VLLM = ["vllm"]
 
 @pytest.fixture(scope="module")
 def found(blueprint_of: Callable[..., Blueprint], stores: Stores) -> Tuning:
-    return tune(blueprint_of(), 0, Silent(), most_accelerators=4, engines_looked_at=VLLM, stores=stores)
+    return tune(blueprint_of(), 0, Silent(), max_accelerators=4, engines_looked_at=VLLM, stores=stores)
 
 
 def best_of(found: Tuning) -> Evaluation:
@@ -33,7 +38,7 @@ def best_of(found: Tuning) -> Evaluation:
 
 
 def test_the_choice_is_explained_in_two_sentences(found: Tuning) -> None:
-    text = explanation(found)
+    text = explain_choice(found)
     assert len(re.findall(r"\.(?= |$)", text)) == 2
     assert "simulated" in text
     assert f"{found.usd_per_million_tokens(best_of(found)):.3f} USD per million tokens" in text
@@ -46,15 +51,15 @@ def test_of_equal_costs_the_simplest_comes_first(found: Tuning) -> None:
     assert best.candidate.shape.is_aggregated, "fewer parts"
     rivals = [each for each in found.evaluations if each.keeps and not each.candidate.shape.is_aggregated]
     same = replace(rivals[0], cost=best.cost)
-    said = explanation(replace(found, evaluations=(best, same)))
+    said = explain_choice(replace(found, evaluations=(best, same)))
     assert "costs the same, uses as many accelerators and has more parts" in said
     dearer = replace(rivals[0], cost=replace(best.cost, accelerators=best.cost.accelerators + 1))
-    said = explanation(replace(found, evaluations=(best, dearer)))
+    said = explain_choice(replace(found, evaluations=(best, dearer)))
     assert f"accelerators, not {best.cost.accelerators}" in said
 
 
 def test_the_table_ranks_those_that_keep_the_objectives(found: Tuning) -> None:
-    rows = ranking(found).rows
+    rows = rank_configurations(found).rows
     assert rows[0][0] == "1"
     assert [row[0] for row in rows] == sorted(
         (row[0] for row in rows), key=lambda place: (place == "-", place)
@@ -67,12 +72,12 @@ def test_without_a_choice_the_nearest_is_named(
     blueprint_of: Callable[..., Blueprint], stores: Stores, progress: Silent
 ) -> None:
     tight = blueprint_of({"timePerOutputTokenP90Ms: 60": "timePerOutputTokenP90Ms: 8"})
-    found = tune(tight, 0, progress, most_accelerators=1, engines_looked_at=VLLM, stores=stores)
+    found = tune(tight, 0, progress, max_accelerators=1, engines_looked_at=VLLM, stores=stores)
     assert found.best is None
-    assert explanation(found).startswith(
+    assert explain_choice(found).startswith(
         "No configuration that fits the pools serves 6 requests/s within the objectives"
     )
-    assert "The closest is 1x1 h200, which misses the time per output token" in explanation(found)
+    assert "The closest is 1x1 h200, which misses the time per output token" in explain_choice(found)
     assert as_dict(found)["best"] is None
 
 
@@ -80,7 +85,7 @@ def test_an_objective_that_is_assumed_is_said(
     blueprint_of: Callable[..., Blueprint], stores: Stores, progress: Silent
 ) -> None:
     half = blueprint_of({", timePerOutputTokenP90Ms: 60": ""})
-    found = tune(half, 0, progress, most_accelerators=4, engines_looked_at=VLLM, stores=stores)
+    found = tune(half, 0, progress, max_accelerators=4, engines_looked_at=VLLM, stores=stores)
     assert found.limits.time_per_output_token_p90_ms == 50
     assert any("no objective for the time per output token" in note for note in found.notes)
 
@@ -111,7 +116,7 @@ def test_own_workers_that_no_profile_is_of_are_named(
     own = "{pool: l40s, replicas: 2, tensorParallelSize: 1}"
     split = "{pool: h200, replicas: 2, tensorParallelSize: 1, pipelineParallelSize: 2}"
     other = tune(
-        blueprint_of({own: split}), 0, progress, most_accelerators=2, engines_looked_at=VLLM, stores=stores
+        blueprint_of({own: split}), 0, progress, max_accelerators=2, engines_looked_at=VLLM, stores=stores
     )
     assert any(said in note for note in other.notes)
     assert not any(said in note for note in found.notes)
@@ -137,7 +142,7 @@ def test_the_page_shows_each_latency_against_cost(found: Tuning) -> None:
     assert page.count("<circle") <= 2 * (len(found.evaluations) + 1)
     assert page.count(">choice</text>") == 2
     assert "objective p90 60 ms" in page
-    assert title(found).replace("&", "&amp;") in page
+    assert describe_search(found).replace("&", "&amp;") in page
     assert re.search(r"<script|https?://(?!www\.w3\.org)", page) is None
 
 
@@ -159,7 +164,7 @@ def test_without_a_choice_none_is_marked(
     blueprint_of: Callable[..., Blueprint], stores: Stores, progress: Silent
 ) -> None:
     tight = blueprint_of({"timePerOutputTokenP90Ms: 60": "timePerOutputTokenP90Ms: 8"})
-    found = tune(tight, 0, progress, most_accelerators=1, engines_looked_at=VLLM, stores=stores)
+    found = tune(tight, 0, progress, max_accelerators=1, engines_looked_at=VLLM, stores=stores)
     assert "choice</text>" not in tuning_page(found)
     assert "Dots meet both objectives (0)" in tuning_page(found)
 

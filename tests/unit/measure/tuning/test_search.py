@@ -16,7 +16,7 @@ from inference_blueprints.report.pricing.rates import prices_for
 from inference_blueprints.spec.types import Blueprint
 from tests.unit.measure.tuning.conftest import Silent
 
-MOST = 4
+MAXIMUM = 4
 WORKLOADS: dict[str, dict[str, str]] = {
     "as it is": {},
     "short prompts, many": {
@@ -28,8 +28,8 @@ WORKLOADS: dict[str, dict[str, str]] = {
 }
 
 
-def evaluator_of(blueprint: Blueprint, stores: Stores, most: int = MOST) -> Evaluator:
-    costing = Costing(blueprint, 0, prices_for("us-west-2"), most)
+def evaluator_of(blueprint: Blueprint, stores: Stores, maximum: int = MAXIMUM) -> Evaluator:
+    costing = Costing(blueprint, 0, prices_for("us-west-2"), maximum)
     return Evaluator(costing, demand_of(blueprint, 0, None), stores.profiles.find, stores.replays)
 
 
@@ -39,7 +39,7 @@ def everything(evaluator: Evaluator) -> TuningCandidate:
     grid = [
         TuningCandidate(shape, replicas)
         for shape in shapes
-        for replicas in product(counts(MOST), repeat=len(shape.roles))
+        for replicas in product(counts(MAXIMUM), repeat=len(shape.roles))
     ]
     keeping = [each for each in grid if evaluator.costing.has_room(each) and evaluator.keeps(each)]
     return min(keeping, key=evaluator.costing.cost)
@@ -61,7 +61,7 @@ def test_it_is_as_cheap_as_the_best_of_the_whole_grid(
     blueprint = blueprint_of(WORKLOADS[workload])
     reference = evaluator_of(blueprint, stores)
     best = everything(reference)
-    found = tune(blueprint, 0, progress, most_accelerators=MOST, engines_looked_at=["vllm"], stores=stores)
+    found = tune(blueprint, 0, progress, max_accelerators=MAXIMUM, engines_looked_at=["vllm"], stores=stores)
     assert found.best is not None
     assert found.best.cost == reference.costing.cost(best)
     assert found.best.keeps
@@ -73,10 +73,10 @@ def test_a_search_goes_on_from_what_was_replayed(
 ) -> None:
     blueprint = blueprint_of()
     first = tune(
-        blueprint, 0, progress, most_accelerators=MOST, engines_looked_at=["vllm"], stores=own_stores
+        blueprint, 0, progress, max_accelerators=MAXIMUM, engines_looked_at=["vllm"], stores=own_stores
     )
     again = tune(
-        blueprint, 0, progress, most_accelerators=MOST, engines_looked_at=["vllm"], stores=own_stores
+        blueprint, 0, progress, max_accelerators=MAXIMUM, engines_looked_at=["vllm"], stores=own_stores
     )
     assert first.replays > 0
     assert again.replays == 0
@@ -106,12 +106,12 @@ def test_every_configuration_that_is_reported_was_replayed_and_has_room(
 ) -> None:
     blueprint = blueprint_of()
     found = tune(
-        blueprint, 0, progress, most_accelerators=MOST, engines_looked_at=["vllm"], stores=own_stores
+        blueprint, 0, progress, max_accelerators=MAXIMUM, engines_looked_at=["vllm"], stores=own_stores
     )
     series = len(found.demand.series)
     assert {each.candidate for each in found.evaluations} <= set(progress.replayed)
     for each in found.evaluations:
-        assert each.candidate.accelerators <= MOST
+        assert each.candidate.accelerators <= MAXIMUM
         assert len(each.results) == series if each.keeps else len(each.results) <= series
         assert each.keeps == all(found.limits.hold(result) for result in each.results)
 

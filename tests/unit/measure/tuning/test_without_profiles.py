@@ -10,7 +10,7 @@ import pytest
 from inference_blueprints.loading import load_blueprint
 from inference_blueprints.measure.tuning.tune import Stores, Tuning, tune
 from inference_blueprints.measure.tuning.tuning_page import tuning_page
-from inference_blueprints.measure.tuning.tuning_text import as_dict, explanation
+from inference_blueprints.measure.tuning.tuning_text import as_dict, explain_choice
 from inference_blueprints.spec.types import Blueprint
 from tests.unit.measure.tuning.conftest import Silent
 
@@ -57,7 +57,7 @@ def test_a_pool_that_nobody_measured_still_shows_the_price_on_other_instances(
     speeds = {each.family: each.speed for each in found.others}
     assert speeds[simulated] == "simulated"
     assert published is None or speeds[published] == "published"
-    assert explanation(found).startswith("Nothing was replayed and nothing is recommended")
+    assert explain_choice(found).startswith("Nothing was replayed and nothing is recommended")
     assert as_dict(found)["best"] is None
 
 

@@ -42,9 +42,13 @@ def written(
     before, after = (
         {
             "Type": "AWS::ApplicationAutoScaling::ScalableTarget",
-            "Properties": {"MinCapacity": least, "MaxCapacity": most, "ResourceId": f"service/try/{SERVICE}"},
+            "Properties": {
+                "MinCapacity": minimum,
+                "MaxCapacity": maximum,
+                "ResourceId": f"service/try/{SERVICE}",
+            },
         }
-        for least, most in (old, new)
+        for minimum, maximum in (old, new)
     )
     cast("dict[str, Any]", after["Properties"]).update(more)
     service = {"Fn::Join": ["", ["arn:", {"Ref": "AWS::Partition"}, f":ecs:r:1:service/try/{SERVICE}"]]}

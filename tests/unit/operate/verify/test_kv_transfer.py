@@ -9,7 +9,7 @@ from typing import Any, cast
 import pytest
 
 from inference_blueprints.operate.check_results import CheckResult
-from inference_blueprints.operate.verify.kv_transfer_checks import judge, kv_transfer, transferred
+from inference_blueprints.operate.verify.kv_transfer_checks import judge, kv_transfer, read_transfers
 from inference_blueprints.operate.verify.prometheus_metrics import sample_sum
 from inference_blueprints.operate.verify.running_platform import RunningPlatform
 from inference_blueprints.operate.verify.serving_access import Transferred
@@ -108,7 +108,7 @@ def test_each_engine_s_bytes_are_counted_where_it_counts_them(
     engine: str, moved: float, timed: int, on_engine: Callable[[str], RunningPlatform]
 ) -> None:
     running = on_engine(engine)
-    (found,) = transferred(running).values()
+    (found,) = read_transfers(running).values()
     assert found == Transferred(moved, 0.0, cast("float", pytest.approx(timed * 0.0003)), timed)
     observations = list(kv_transfer(running))
     assert problems(observations) == []
@@ -145,7 +145,7 @@ def test_another_back_end_than_ucx_is_an_error_without_talk_of_efa(
 def test_bytes_of_before_are_no_proof(engine: str, on_engine: Callable[[str], RunningPlatform]) -> None:
     """What others moved earlier says nothing of the requests that were just sent."""
     running = on_engine(engine)
-    found = only(kv_transfer(replace(running, transferred=transferred(running))))
+    found = only(kv_transfer(replace(running, transferred=read_transfers(running))))
     assert found.severity == "error"
     assert "no KV cache was transferred during the check" in found.message
 
@@ -181,7 +181,7 @@ def test_workers_that_count_nothing_are_not_taken_for_proof(
 ) -> None:
     running = on_engine(engine)
     cluster.metrics = dict.fromkeys(pods_of(cluster), "other 1\n")
-    assert transferred(running) == {}
+    assert read_transfers(running) == {}
     found = only(kv_transfer(running))
     assert found.severity == "unknown"
     assert "have no transfer metrics" in found.message
@@ -196,7 +196,7 @@ def test_a_log_that_was_rotated_is_not_taken_for_proof(
 
 def test_what_cannot_be_read_before_is_left_out(running: RunningPlatform, cluster: RecordedCluster) -> None:
     cluster.refusal = "pods is forbidden"
-    assert transferred(running) == {}
+    assert read_transfers(running) == {}
 
 
 def test_samples_are_added_up_over_their_labels() -> None:
@@ -216,4 +216,4 @@ def test_nothing_is_moved_where_one_worker_does_both(
 
     running = RunningPlatform(platform(together), cluster)
     assert list(kv_transfer(running)) == []
-    assert transferred(running) == {}
+    assert read_transfers(running) == {}

@@ -20,7 +20,7 @@ from inference_blueprints.operate.aws.account import Account
 from inference_blueprints.operate.kubernetes import port_forwarding
 from inference_blueprints.operate.kubernetes.cluster_connection import connect
 from inference_blueprints.operate.kubernetes.kubectl import KubectlFailed
-from inference_blueprints.operate.kubernetes.port_forwarding import forwarded
+from inference_blueprints.operate.kubernetes.port_forwarding import forward_port
 from inference_blueprints.operate.verify import verification
 from inference_blueprints.operate.verify.synthesised_platform import read_assembly
 from inference_blueprints.operate.verify.verification import CLUSTER_CHECKS, verify_cluster
@@ -232,14 +232,14 @@ class Program:
 
 def test_the_port_is_read_behind_other_lines_and_kubectl_is_ended() -> None:
     program = Program("a warning\nForwarding from 127.0.0.1:40123 -> 8000", stays=True)
-    with forwarded(program, "inference", "frontend-0", 8000) as base_url:
+    with forward_port(program, "inference", "frontend-0", 8000) as base_url:
         assert base_url == "http://127.0.0.1:40123"
     assert not program.runs
 
 
 def test_kubectl_that_gives_up_says_why() -> None:
     program = Program("error: unable to forward port because pod is not running", stays=False)
-    with pytest.raises(KubectlFailed, match="pod is not running"), forwarded(program, "n", "p", 1):
+    with pytest.raises(KubectlFailed, match="pod is not running"), forward_port(program, "n", "p", 1):
         pass
 
 
@@ -249,7 +249,7 @@ def test_kubectl_that_opens_nothing_is_not_waited_for_for_ever(monkeypatch: pyte
     program = Program("thinking", stays=True)
     with (
         pytest.raises(KubectlFailed, match="not opened within 30 s: thinking"),
-        forwarded(program, "n", "p", 1),
+        forward_port(program, "n", "p", 1),
     ):
         pass
     assert not program.runs

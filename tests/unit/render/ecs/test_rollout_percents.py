@@ -20,12 +20,12 @@ def test_ecs_keeps_the_plans_numbers_of_tasks(replicas: int, unavailable: int, s
     stay = math.ceil(replicas * percents.minimum_healthy / 100)
     exist = math.floor(replicas * percents.maximum / 100)
     # With room for an extra task, ECS starts it first: capacity does not fall while a host drains.
-    least = replicas if exist > replicas else max(0, replicas - unavailable)
-    most = replicas + surge
+    minimum = replicas if exist > replicas else max(0, replicas - unavailable)
+    maximum = replicas + surge
     if replicas <= 100:
-        assert (stay, exist) == (least, most)
-    assert least - replicas / 100 < stay <= least
-    assert most - replicas / 100 < exist <= most
+        assert (stay, exist) == (minimum, maximum)
+    assert minimum - replicas / 100 < stay <= minimum
+    assert maximum - replicas / 100 < exist <= maximum
 
 
 @given(_REPLICAS, st.integers(1, 500), st.integers(0, 500))

@@ -13,7 +13,7 @@ from inference_blueprints.render.ecs.scaling_floors import FloorScheduleError, s
 from inference_blueprints.serving.autoscaling.cron_schedule import CronSchedule, CronWindow
 from inference_blueprints.serving.types import ReplicaFloor
 
-LEAST = 2
+MINIMUM = 2
 UTC = "Etc/UTC"
 #: Midnight of a Sunday, on which the week of a cron expression begins.
 SUNDAY = datetime(2026, 11, 22, tzinfo=ZoneInfo(UTC))
@@ -24,8 +24,8 @@ def floor(start: str, end: str, replicas: int = 8, time_zone: str = UTC) -> Repl
 
 
 def test_a_working_day_is_two_actions() -> None:
-    actions = scheduled_floors([floor("0 8 * * 1-5", "30 18 * * 1-5", time_zone="Europe/Berlin")], LEAST)
-    assert {(each.schedule, each.least, each.time_zone) for each in actions} == {
+    actions = scheduled_floors([floor("0 8 * * 1-5", "30 18 * * 1-5", time_zone="Europe/Berlin")], MINIMUM)
+    assert {(each.schedule, each.minimum, each.time_zone) for each in actions} == {
         ("cron(0 8 ? * MON,TUE,WED,THU,FRI *)", 8, "Europe/Berlin"),
         ("cron(30 18 ? * MON,TUE,WED,THU,FRI *)", 2, "Europe/Berlin"),
     }
@@ -33,10 +33,10 @@ def test_a_working_day_is_two_actions() -> None:
 
 def test_the_end_of_an_inner_floor_returns_to_the_outer_one() -> None:
     actions = scheduled_floors(
-        [floor("0 8 * * *", "0 18 * * *", 4), floor("0 12 * * *", "0 14 * * *", 9)], LEAST
+        [floor("0 8 * * *", "0 18 * * *", 4), floor("0 12 * * *", "0 14 * * *", 9)], MINIMUM
     )
     every = "? * SUN,MON,TUE,WED,THU,FRI,SAT *"
-    assert {(each.schedule, each.least) for each in actions} == {
+    assert {(each.schedule, each.minimum) for each in actions} == {
         (f"cron(0 8 {every})", 4),
         (f"cron(0 12 {every})", 9),
         (f"cron(0 14 {every})", 4),
@@ -45,22 +45,22 @@ def test_the_end_of_an_inner_floor_returns_to_the_outer_one() -> None:
 
 
 def test_one_floor_may_name_days_of_the_month() -> None:
-    actions = scheduled_floors([floor("0 6 1,15 * *", "0 6 3,17 * *")], LEAST)
-    assert [(each.schedule, each.least) for each in actions] == [
+    actions = scheduled_floors([floor("0 6 1,15 * *", "0 6 3,17 * *")], MINIMUM)
+    assert [(each.schedule, each.minimum) for each in actions] == [
         ("cron(0 6 1,15 * ? *)", 8),
         ("cron(0 6 3,17 * ? *)", 2),
     ]
 
 
 def test_floors_that_always_hold_together_are_set() -> None:
-    actions = scheduled_floors([floor("0 0 * * *", "0 12 * * *"), floor("0 12 * * *", "0 0 * * *")], LEAST)
-    assert [(each.schedule, each.least) for each in actions] == [("cron(0 0 ? * SUN *)", 8)]
+    actions = scheduled_floors([floor("0 0 * * *", "0 12 * * *"), floor("0 12 * * *", "0 0 * * *")], MINIMUM)
+    assert [(each.schedule, each.minimum) for each in actions] == [("cron(0 0 ? * SUN *)", 8)]
 
 
 def test_a_floor_whose_end_comes_with_its_next_start_stays() -> None:
     """As in KEDA: from 18:00 on, the next end and the next start are both at 8:00, so it is open."""
-    actions = scheduled_floors([floor("0 8 * * *", "0 8,18 * * *")], LEAST)
-    assert [each.least for each in actions] == [8]
+    actions = scheduled_floors([floor("0 8 * * *", "0 8,18 * * *")], MINIMUM)
+    assert [each.minimum for each in actions] == [8]
 
 
 @pytest.mark.parametrize(
@@ -74,12 +74,12 @@ def test_a_floor_whose_end_comes_with_its_next_start_stays() -> None:
 )
 def test_what_actions_cannot_keep_is_refused(floors: list[ReplicaFloor], reason: str) -> None:
     with pytest.raises(FloorScheduleError, match=reason):
-        scheduled_floors(floors, LEAST)
+        scheduled_floors(floors, MINIMUM)
 
 
 def test_as_many_actions_as_the_quota_allows_are_kept() -> None:
     """AWS' quota is 200 scheduled actions, and a floor that needs all of them must not be refused."""
-    actions = scheduled_floors([floor("0,12,24,36,48 0-19 * * 1", "6,18,30,42,54 0-19 * * 1")], LEAST)
+    actions = scheduled_floors([floor("0,12,24,36,48 0-19 * * 1", "6,18,30,42,54 0-19 * * 1")], MINIMUM)
     assert len(actions) == 200
 
 
@@ -97,13 +97,13 @@ def test_actions_say_what_keda_s_windows_say_at_every_quarter_of_an_hour(
     specs: list[tuple[str, str, int]],
 ) -> None:
     floors = [floor(start, end, replicas) for start, end, replicas in specs if start != end]
-    actions = scheduled_floors(floors, LEAST)
+    actions = scheduled_floors(floors, MINIMUM)
     windows = [
         (CronWindow(CronSchedule.read(each.start, UTC), CronSchedule.read(each.end, UTC)), each.replicas)
         for each in floors
     ]
     minutes = {
-        (day * 1440 + int(hour) * 60 + int(minute)): action.least
+        (day * 1440 + int(hour) * 60 + int(minute)): action.minimum
         for action in actions
         for minute, hour, days in [_parts(action.schedule)]
         for day in days
@@ -111,12 +111,14 @@ def test_actions_say_what_keda_s_windows_say_at_every_quarter_of_an_hour(
     for quarter in range(0, 7 * 96, 3):
         at = quarter * 15
         moment = SUNDAY + timedelta(minutes=at)
-        expected = max([LEAST, *(number for window, number in windows if window.is_open(moment.timestamp()))])
+        expected = max(
+            [MINIMUM, *(number for window, number in windows if window.is_open(moment.timestamp()))]
+        )
         if minutes:
             newest = min(minutes, key=lambda each: (at - each) % (7 * 1440))
             assert minutes[newest] == expected
         else:
-            assert expected == LEAST
+            assert expected == MINIMUM
 
 
 def _parts(schedule: str) -> tuple[str, str, list[int]]:

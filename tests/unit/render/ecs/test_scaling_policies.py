@@ -20,7 +20,7 @@ def test_each_trigger_of_the_plan_is_published_and_followed() -> None:
     assert elastic.scaling is not None
     scaling = service_scaling("elastic", deployment.release, elastic)
     assert scaling is not None
-    assert (scaling.least, scaling.most) == (elastic.scaling.least, elastic.scaling.most)
+    assert (scaling.minimum, scaling.maximum) == (elastic.scaling.least, elastic.scaling.most)
     assert scaling.scale_in_cooldown_seconds == elastic.scaling.down_stabilization_seconds
     [role] = published_roles(plan)
     triggers = elastic.scaling.triggers

@@ -11,7 +11,7 @@ import pytest
 
 from inference_blueprints.loading import load_blueprint
 from inference_blueprints.render.cluster_targets import target_findings
-from inference_blueprints.render.eks.rules_size import MOST_BYTES, rules_bytes
+from inference_blueprints.render.eks.rules_size import MAX_BYTES, rules_bytes
 from inference_blueprints.render.monitoring.recording_rules import rule_groups, rules
 from inference_blueprints.serving.plan import build_plan
 from inference_blueprints.serving.types import ServingPlan
@@ -90,7 +90,7 @@ def test_too_many_models_are_refused_with_what_to_do() -> None:
     assert finding.path == ("spec", "observability")
     assert "got 100 models with 500 sets of workers" in finding.message
     assert "equal objectives" in finding.message
-    assert _size(large, plan) > MOST_BYTES
+    assert _size(large, plan) > MAX_BYTES
 
 
 def test_without_observability_nothing_is_refused() -> None:

@@ -8,8 +8,8 @@ import pytest
 
 from inference_blueprints.loading import load_blueprint
 from inference_blueprints.render.monitoring.alarm_table import (
-    MOST_CONTRIBUTORS,
-    MOST_QUERY_LETTERS,
+    MAX_CONTRIBUTORS,
+    MAX_QUERY_LETTERS,
     alarm_rows,
     platform_alarms,
 )
@@ -42,10 +42,8 @@ def largest() -> ServingPlan:
 
 def test_the_largest_plan_stays_below_the_limits(largest: ServingPlan) -> None:
     alarms = platform_alarms("p" * 20, largest)
-    assert {
-        alarm.name: alarm.contributors for alarm in alarms if alarm.contributors > MOST_CONTRIBUTORS
-    } == {}
-    assert {alarm.name: len(alarm.query) for alarm in alarms if len(alarm.query) > MOST_QUERY_LETTERS} == {}
+    assert {alarm.name: alarm.contributors for alarm in alarms if alarm.contributors > MAX_CONTRIBUTORS} == {}
+    assert {alarm.name: len(alarm.query) for alarm in alarms if len(alarm.query) > MAX_QUERY_LETTERS} == {}
     # Every series is in one alarm: two roles per deployment.
     waiting = [alarm for alarm in alarms if alarm.row.name == "requests-waiting"]
     assert sum(alarm.contributors for alarm in waiting) == _MODELS * _DEPLOYMENTS * 2
@@ -59,7 +57,7 @@ def test_an_evaluation_reads_the_values_of_each_window_of_each_series() -> None:
     assert alarms["requests-waiting"].samples == 5 + 1 + 1
     # Five selectors, of which two have 15 minutes.
     assert alarms["workers-missing"].samples == 3 + 2 * 15
-    assert alarms["efa-drops"].samples == MOST_CONTRIBUTORS * 5
+    assert alarms["efa-drops"].samples == MAX_CONTRIBUTORS * 5
 
 
 @pytest.mark.parametrize("name", ["quickstart-g6e", "elastic-g6e"])

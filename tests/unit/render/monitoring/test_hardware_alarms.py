@@ -9,7 +9,7 @@ import pytest
 
 from inference_blueprints.loading import load_blueprint
 from inference_blueprints.render.eks.chart_values import chart_values
-from inference_blueprints.render.monitoring.alarm_table import MOST_CONTRIBUTORS, MOST_QUERY_LETTERS
+from inference_blueprints.render.monitoring.alarm_table import MAX_CONTRIBUTORS, MAX_QUERY_LETTERS
 from inference_blueprints.render.monitoring.hardware_alarms import (
     HardwareAlarm,
     hardware_alarm_rows,
@@ -51,8 +51,8 @@ def test_a_memory_error_of_a_neuron_device_suffices_alone_and_a_failed_run_does_
 @ROWS
 def test_its_query_names_the_node_and_fits_the_limits(row: HardwareAlarm) -> None:
     query = row.query("shop")
-    assert len(query) <= MOST_QUERY_LETTERS
-    assert query.startswith(f"topk({MOST_CONTRIBUTORS},")
+    assert len(query) <= MAX_QUERY_LETTERS
+    assert query.startswith(f"topk({MAX_CONTRIBUTORS},")
     assert any(label in query for label in NODE_LABELS)
     assert row.cloudwatch_query or CODE_LABEL in query
     assert "shop" in query

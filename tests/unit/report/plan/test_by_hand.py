@@ -56,8 +56,8 @@ def _quotas(summary: PlanSummary) -> list[tuple[str, int, int]]:
     return [(need.code, need.vcpu_used, need.vcpu_max) for need in summary[QUOTAS]]
 
 
-def _pool(name: str, instance_types: list[str], most: int, **keys: Any) -> dict[str, Any]:
-    return {"name": name, "instanceTypes": instance_types, "nodes": {"max": most}, **keys}
+def _pool(name: str, instance_types: list[str], maximum: int, **keys: Any) -> dict[str, Any]:
+    return {"name": name, "instanceTypes": instance_types, "nodes": {"max": maximum}, **keys}
 
 
 def test_quickstart(quickstart_document: dict[str, Any]) -> None:

@@ -13,7 +13,7 @@ from tests.unit.serving.autoscaling.scaled_objects import TOKENS, manifest
 WORKER = WorkerModel(
     slots=10, prefill_seconds=0.5, answer_seconds=9.5, cold_start_seconds=120.0, objective_seconds=2.0
 )
-MOST = 12
+MAXIMUM = 12
 #: Begins low, rises, falls, and flaps in the end: requests per second in windows of ten minutes.
 DAY = (3.0, 3.0, 5.0, 8.0, 8.0, 4.0, 2.0, 9.0, 2.0, 9.0, 2.0, 2.0)
 
@@ -54,4 +54,6 @@ def elastic(signal: Signal = in_flight, *, guard: Signal | None = None, **change
     triggers = [trigger] if guard is None else [trigger, GUARD]
     signals = {"tokens": signal} | ({} if guard is None else {"requests-in-flight": guard})
     rules = {"triggers": triggers, "scale_down": pace, "fallback": fallback, **changes}
-    return AutoscaledRole(ScaledObject.read(manifest(most=MOST, **rules)), signals, keda_answers=keda_answers)
+    return AutoscaledRole(
+        ScaledObject.read(manifest(maximum=MAXIMUM, **rules)), signals, keda_answers=keda_answers
+    )

@@ -30,8 +30,8 @@ WORKDAY: Mapping[str, Any] = {
 
 def manifest(
     *,
-    least: int = 2,
-    most: int = 12,
+    minimum: int = 2,
+    maximum: int = 12,
     triggers: Sequence[Mapping[str, Any]] = (TOKENS,),
     scale_up: Mapping[str, Any] | None = None,
     scale_down: Mapping[str, Any] | None = None,
@@ -42,8 +42,8 @@ def manifest(
     spec = {
         "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "worker"},
         "pollingInterval": 15,
-        "minReplicaCount": least,
-        "maxReplicaCount": most,
+        "minReplicaCount": minimum,
+        "maxReplicaCount": maximum,
         "triggers": [dict(trigger) for trigger in triggers],
         "advanced": {
             "horizontalPodAutoscalerConfig": {

@@ -97,7 +97,7 @@ def test_percent_of_the_number_at_the_begin_of_the_period() -> None:
 
 def test_one_worker_can_always_go() -> None:
     found = autoscaler(
-        least=1, scale_down={"policies": [{"type": "Percent", "value": 10, "periodSeconds": 15}]}
+        minimum=1, scale_down={"policies": [{"type": "Percent", "value": 10, "periodSeconds": 15}]}
     )
     assert follow(found, [0, 0, 0], start=3) == [2, 1, 1]
 
@@ -125,7 +125,7 @@ def test_workers_that_went_may_come_back_beyond_the_policy() -> None:
 
 def test_rules_that_the_manifest_leaves_out() -> None:
     """Four workers or twice as many in 15 seconds, and five minutes before workers go."""
-    found = autoscaler(least=1, scale_up={"policies": []}, scale_down={"policies": []})
+    found = autoscaler(minimum=1, scale_up={"policies": []}, scale_down={"policies": []})
     assert follow(found, [1200, 1200], start=1) == [5, 10]
 
 

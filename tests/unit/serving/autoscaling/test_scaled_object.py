@@ -16,7 +16,7 @@ def test_reads_what_charts_write() -> None:
         name="tokens", query="sum(tokens)", target=100.0, metric_type="AverageValue", empty_is_zero=False
     )
     assert found.fallback == Fallback(failure_threshold=3, replicas=6, behaviour="currentReplicasIfHigher")
-    assert (found.least, found.most, found.polling_seconds) == (2, 12, 15)
+    assert (found.minimum, found.maximum, found.polling_seconds) == (2, 12, 15)
 
 
 def test_names_of_triggers_without_a_name() -> None:
@@ -31,13 +31,13 @@ def test_other_targets_and_fewer_workers_of_a_smaller_machine() -> None:
     assert isinstance(tokens, MetricTrigger)
     assert tokens.target == 7.0
     assert workday.name == "workday"
-    assert (found.least, found.most) == (2, 5)
+    assert (found.minimum, found.maximum) == (2, 5)
     assert found.with_limits(9, {}) == found
 
 
 def test_all_problems_at_once() -> None:
     broken = manifest(
-        least=0,
+        minimum=0,
         triggers=[
             {"type": "cpu", "metadata": {}},
             {"type": "prometheus", "metadata": {"query": "up"}},

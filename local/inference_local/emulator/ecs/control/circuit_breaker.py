@@ -11,8 +11,8 @@ from typing import Final
 from inference_local.emulator.ecs.control.cluster_state import EcsDeployment, EcsService, Shape
 
 #: BOUNDED_PERCENT: "a minimum threshold of 3 and a maximum threshold of 200".
-_LEAST: Final = 3
-_MOST: Final = 200
+_MINIMUM: Final = 3
+_MAXIMUM: Final = 200
 _DEFAULT_PERCENT: Final = 50
 
 
@@ -28,7 +28,7 @@ def threshold(desired: int, breaker: Shape) -> int:
     if kind == "COUNT":
         return value
     share = -(-desired * value // 100)
-    return share if kind == "UNBOUNDED_PERCENT" else max(_LEAST, min(_MOST, share))
+    return share if kind == "UNBOUNDED_PERCENT" else max(_MINIMUM, min(_MAXIMUM, share))
 
 
 def count_failure(service: EcsService, deployment: EcsDeployment) -> bool:

@@ -17,10 +17,10 @@ from inference_local.emulator.ecs.control.cluster_state import (
     TaskEnd,
     TaskStatus,
 )
+from inference_local.emulator.ecs.control.dependencies import Dependencies
 from inference_local.emulator.ecs.control.host_manager import HostManager
 from inference_local.emulator.ecs.control.provider_choice import choose_provider
 from inference_local.emulator.ecs.control.service_scheduler import FARGATE, ServiceScheduler
-from inference_local.emulator.ecs.control.surroundings import Surroundings
 from inference_local.emulator.ecs.control.task_life import TaskLife
 from inference_local.emulator.ecs.control.task_placement import (
     PlacementFailure,
@@ -36,7 +36,7 @@ _KEPT_SECONDS = 3600.0
 class ClusterParts:
     """A cluster and what moves it."""
 
-    def __init__(self, name: str, around: Surroundings) -> None:
+    def __init__(self, name: str, around: Dependencies) -> None:
         self.state = ClusterState(name)
         self.life = TaskLife(self.state, around)
         self.hosts = HostManager(self.state, around, self.life)
@@ -54,7 +54,7 @@ class EcsControl:
     `disconnect_agent`, `reconnect_agent` and `block_launches`; a task is killed through its process.
     """
 
-    def __init__(self, around: Surroundings) -> None:
+    def __init__(self, around: Dependencies) -> None:
         self.around = around
         self.lock = threading.RLock()
         self._clusters: dict[str, ClusterParts] = {}

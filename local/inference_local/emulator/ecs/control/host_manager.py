@@ -20,8 +20,8 @@ from inference_local.emulator.ecs.control.cluster_state import (
     TaskEnd,
     TaskStatus,
 )
+from inference_local.emulator.ecs.control.dependencies import Dependencies
 from inference_local.emulator.ecs.control.host_scaling import hosts_for, wanted_hosts
-from inference_local.emulator.ecs.control.surroundings import Surroundings
 from inference_local.emulator.ecs.control.task_life import TaskLife
 
 _EMPTY_SECONDS: Final = 900.0
@@ -37,7 +37,7 @@ class HostManager:
     life: Ends the tasks of lost hosts.
     """
 
-    def __init__(self, cluster: ClusterState, around: Surroundings, life: TaskLife) -> None:
+    def __init__(self, cluster: ClusterState, around: Dependencies, life: TaskLife) -> None:
         self._cluster = cluster
         self._around = around
         self._life = life

@@ -64,14 +64,14 @@ def next_step(
     tasks: All that have not stopped, also those that were told to.
     may_start: False if the primary deployment has failed or its starts are throttled.
     """
-    least, most = bounds(desired, minimum_percent, maximum_percent)
+    minimum, maximum = bounds(desired, minimum_percent, maximum_percent)
     live = [each for each in tasks if each.is_live]
     staying = [each for each in live if each.is_current and not each.drains and not each.is_failing]
     leaving = [each for each in live if each not in staying]
     missing = max(0, desired - len(staying))
     # "an upper limit on the number of running tasks during task replacement … replacement tasks can't start
     # until the draining tasks have stopped": tasks that stop still count.
-    start = min(missing, max(0, most - len(tasks))) if may_start else 0
+    start = min(missing, max(0, maximum - len(tasks))) if may_start else 0
     stop = _of_scale_in(staying, desired)
     healthy_left = sum(each.is_healthy for each in live if each.identifier not in stop)
     for each in sorted(leaving, key=lambda task: (task.is_healthy, not task.is_failing, -task.age)):
@@ -80,7 +80,7 @@ def next_step(
         if each.is_pending and (each.drains or not each.is_current):
             stop.append(each.identifier)  # "in the PENDING state are stopped immediately"
         elif each.is_healthy:
-            if healthy_left > least:
+            if healthy_left > minimum:
                 stop.append(each.identifier)
                 healthy_left -= 1
         elif not start:

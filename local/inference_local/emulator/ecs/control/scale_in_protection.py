@@ -10,7 +10,7 @@ from typing import Final
 from inference_local.emulator.ecs.control.cluster_state import EcsTask, TaskStatus
 
 DEFAULT_MINUTES: Final = 120
-_MOST_MINUTES: Final = 2880
+_MAX_MINUTES: Final = 2880
 
 
 class ProtectionError(ValueError):
@@ -27,7 +27,7 @@ def protect(task: EcsTask, minutes: int | None, now: float) -> None:
     if not task.service or task.status is not TaskStatus.RUNNING or task.wanted is TaskStatus.STOPPED:
         raise ProtectionError("TASK_NOT_VALID")
     chosen = DEFAULT_MINUTES if minutes is None else minutes
-    if not 1 <= chosen <= _MOST_MINUTES:
+    if not 1 <= chosen <= _MAX_MINUTES:
         raise ProtectionError("InvalidParameterException")
     task.protected_until = now + 60.0 * chosen
 

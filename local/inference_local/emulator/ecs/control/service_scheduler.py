@@ -18,9 +18,9 @@ from inference_local.emulator.ecs.control.cluster_state import (
     StopCode,
     TaskStatus,
 )
+from inference_local.emulator.ecs.control.dependencies import Dependencies
 from inference_local.emulator.ecs.control.provider_choice import choose_provider
 from inference_local.emulator.ecs.control.rolling_update import TaskView, next_step
-from inference_local.emulator.ecs.control.surroundings import Surroundings
 from inference_local.emulator.ecs.control.task_life import TaskLife
 from inference_local.emulator.ecs.control.task_placement import needs_of
 
@@ -50,7 +50,7 @@ class ServiceScheduler:
     life: Stops tasks.
     """
 
-    def __init__(self, cluster: ClusterState, around: Surroundings, life: TaskLife) -> None:
+    def __init__(self, cluster: ClusterState, around: Dependencies, life: TaskLife) -> None:
         self._cluster = cluster
         self._around = around
         self._life = life

@@ -22,7 +22,7 @@ from inference_local.emulator.ecs.control.cluster_state import (
     TaskStatus,
 )
 from inference_local.emulator.ecs.control.container_health import task_health
-from inference_local.emulator.ecs.control.surroundings import Surroundings
+from inference_local.emulator.ecs.control.dependencies import Dependencies
 
 
 class TaskLife:
@@ -31,7 +31,7 @@ class TaskLife:
     around: Agent, target groups, events.
     """
 
-    def __init__(self, cluster: ClusterState, around: Surroundings) -> None:
+    def __init__(self, cluster: ClusterState, around: Dependencies) -> None:
         self._cluster = cluster
         self._around = around
 

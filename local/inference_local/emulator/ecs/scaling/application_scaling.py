@@ -140,8 +140,8 @@ class ApplicationScaling:
         target = self.targets.get(change.resource)
         if target is None or target.suspended.get(SCHEDULED):
             return
-        target.least = int(change.bounds.get("MinCapacity", target.least))
-        target.most = int(change.bounds.get("MaxCapacity", target.most))
+        target.minimum = int(change.bounds.get("MinCapacity", target.minimum))
+        target.maximum = int(change.bounds.get("MaxCapacity", target.maximum))
         self.keep_bounds(change.resource, f"scheduled action {change.name}", now)
 
     def _complete(self, target: ScalableTarget, now: float) -> None:

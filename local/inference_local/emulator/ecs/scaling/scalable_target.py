@@ -52,9 +52,9 @@ class ScalableTarget:
 
     resource: str
     """Such as ``service/cluster/name``."""
-    least: int
-    most: int
-    """`least`, `most`: Its bounds."""
+    minimum: int
+    maximum: int
+    """`minimum`, `maximum`: Its bounds."""
     created_at: float
     suspended: Mapping[str, bool] = field(default_factory=dict)
     """``SuspendedState``."""
@@ -62,7 +62,7 @@ class ScalableTarget:
 
     def within(self, capacity: int) -> int:
         """Return the nearest capacity within the bounds (API RegisterScalableTarget)."""
-        return min(self.most, max(self.least, capacity))
+        return min(self.maximum, max(self.minimum, capacity))
 
     def base(self, capacity: int, now: float) -> int:
         """Return the capacity that a scale-out is computed from.

@@ -93,11 +93,11 @@ class ScalingApi:
             if absent:
                 raise AwsApiError("ValidationException", f"a new target needs {', '.join(absent)}")
             target = ScalableTarget(resource, 0, 0, now)
-        least = int(request.get("MinCapacity", target.least))
-        most = int(request.get("MaxCapacity", target.most))
-        if least > most:
+        minimum = int(request.get("MinCapacity", target.minimum))
+        maximum = int(request.get("MaxCapacity", target.maximum))
+        if minimum > maximum:
             raise AwsApiError("ValidationException", "MinCapacity must not exceed MaxCapacity")
-        target.least, target.most = least, most
+        target.minimum, target.maximum = minimum, maximum
         target.suspended = {**target.suspended, **request.get("SuspendedState", {})}
         self._scaling.targets[resource] = target
         self._scaling.keep_bounds(resource, "RegisterScalableTarget", now)
@@ -120,8 +120,8 @@ class ScalingApi:
             "ScalableTargets": [
                 {
                     **_of_service(each.resource),
-                    "MinCapacity": each.least,
-                    "MaxCapacity": each.most,
+                    "MinCapacity": each.minimum,
+                    "MaxCapacity": each.maximum,
                     "RoleARN": f"arn:aws:iam::{self._place.partition(':')[2]}:role/aws-service-role/"
                     "ecs.application-autoscaling.amazonaws.com/"
                     "AWSServiceRoleForApplicationAutoScaling_ECSService",

@@ -12,9 +12,9 @@ from typing import Any, TypeVar
 from inference_local.emulator.ecs.agent.stand_in_images import StandInImage, StandInImages
 from inference_local.emulator.ecs.agent.task_agent import AgentSettings, SecretError, TaskAgent
 from inference_local.emulator.ecs.control.cluster_state import EcsTask, HostPool, TaskStatus
+from inference_local.emulator.ecs.control.dependencies import Dependencies
 from inference_local.emulator.ecs.control.ecs_control import EcsControl
 from inference_local.emulator.ecs.control.host_scaling import HostSize
-from inference_local.emulator.ecs.control.surroundings import Surroundings
 
 CLUSTER, POOL, IMAGE = "platform", "gpu", "registry.example/engine"
 SPEED = 60.0
@@ -47,7 +47,7 @@ class RealTasks:
             )
         )
         size = HostSize(16 * 1024, 64 * 1024, 4)
-        self.control = EcsControl(Surroundings(self.agent, lambda _: size))
+        self.control = EcsControl(Dependencies(self.agent, lambda _: size))
         self.agent.control = self.control
         request = {"name": POOL, "autoScalingGroupProvider": {"managedScaling": {"status": "ENABLED"}}}
         self.control.add_pool(CLUSTER, HostPool(POOL, request, ("g6e.12xlarge",), ("a",), maximum=4))

@@ -16,9 +16,9 @@ from inference_local.emulator.ecs.control.cluster_state import (
     TaskEnd,
     TaskStatus,
 )
+from inference_local.emulator.ecs.control.dependencies import Dependencies
 from inference_local.emulator.ecs.control.ecs_control import EcsControl
 from inference_local.emulator.ecs.control.host_scaling import HostSize
-from inference_local.emulator.ecs.control.surroundings import Surroundings
 
 CLUSTER = "platform"
 POOL = "gpu"
@@ -85,7 +85,7 @@ class Played:
     def __init__(self, hosts: int = 4, *, minimum: int = 0, pool: Mapping[str, Any] | None = None) -> None:
         self.runner = PlayedRunner()
         self.told: list[tuple[str, Mapping[str, Any]]] = []
-        around = Surroundings(
+        around = Dependencies(
             self.runner, lambda _: SIZE, tell=lambda kind, detail: self.told.append((kind, detail))
         )
         self.control = EcsControl(around)

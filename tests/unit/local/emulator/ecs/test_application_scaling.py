@@ -65,9 +65,9 @@ class Parts:
         assert at_seconds == self.now
         return self.values.get(alarm.get("MetricName", ""))
 
-    def register(self, least: int, most: int, **more: Any) -> None:
+    def register(self, minimum: int, maximum: int, **more: Any) -> None:
         self.api.answer(
-            "RegisterScalableTarget", {**PLACE, "MinCapacity": least, "MaxCapacity": most, **more}
+            "RegisterScalableTarget", {**PLACE, "MinCapacity": minimum, "MaxCapacity": maximum, **more}
         )
 
     def track(self, metric: str, target: float) -> str:
@@ -239,7 +239,7 @@ def test_a_step_policy_sets_the_number_of_its_step() -> None:
 def test_a_scheduled_action_sets_the_bounds_at_its_time() -> None:
     parts = Parts(now=datetime(2026, 11, 2, 6, 59, tzinfo=UTC).timestamp())  # a Monday
     parts.register(1, 9)
-    for name, hour, least in (("day", 8, 4), ("night", 18, 2)):
+    for name, hour, minimum in (("day", 8, 4), ("night", 18, 2)):
         parts.api.answer(
             "PutScheduledAction",
             {
@@ -247,13 +247,13 @@ def test_a_scheduled_action_sets_the_bounds_at_its_time() -> None:
                 "ScheduledActionName": name,
                 "Schedule": f"cron(0 {hour} ? * MON *)",
                 "Timezone": "Europe/Berlin",
-                "ScalableTargetAction": {"MinCapacity": least},
+                "ScalableTargetAction": {"MinCapacity": minimum},
             },
         )
     parts.step(parts.now)
     assert parts.step(parts.now + 60) == 4
     assert parts.step(parts.now + 36_000) == 4, "a smaller minimum does not end tasks"
-    assert parts.scaling.targets[SERVICE].least == 2
+    assert parts.scaling.targets[SERVICE].minimum == 2
 
 
 def test_what_the_templates_do_not_use_is_refused() -> None:

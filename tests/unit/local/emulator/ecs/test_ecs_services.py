@@ -74,16 +74,16 @@ def test_a_deployment_keeps_to_its_percents() -> None:
         Played(), desired=3, deploymentConfiguration={"minimumHealthyPercent": 50, "maximumPercent": 134}
     )
     played.deploy(definition("engine:2"))
-    least, most = 3, 3
+    minimum, maximum = 3, 3
     for _ in range(60):
         played.wait(1)
-        least, most = min(least, len(played.running())), max(most, len(played.tasks()))
+        minimum, maximum = min(minimum, len(played.running())), max(maximum, len(played.tasks()))
         for task in played.tasks():
             if task.status is TaskStatus.STOPPING:
                 played.end(task, 0)
             elif task.address and task.is_live and played.now - task.created_at > 5:
                 played.run(task)
-    assert (least, most) == (2, 4)
+    assert (minimum, maximum) == (2, 4)
     assert {task.definition["taskDefinitionArn"] for task in played.running()} == {"engine:2"}
     assert played.state.services["model"].primary.rollout_state == "COMPLETED"
 

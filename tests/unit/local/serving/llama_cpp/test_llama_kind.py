@@ -64,7 +64,7 @@ def test_a_server_that_computes_fewer_requests_carries_the_same_share_of_the_loa
     assert role.targets == {
         name: pytest.approx(target * share) for name, target in planned.items() if name != "queue-length"
     }
-    assert (role.replicas, role.most) == (2, 3)
+    assert (role.replicas, role.maximum) == (2, 3)
 
 
 def test_the_report_says_that_the_server_is_real_and_the_processor_is_not_graviton(role: LlamaRole) -> None:

@@ -1,4 +1,4 @@
-"""Checks of a blueprint with holes: what can be decided is, and nothing else."""
+"""Checks of a blueprint with invalid values: what can be decided is, and nothing else."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from inference_blueprints.loading import parse_blueprint
-from inference_blueprints.spec.holes import Hole, Undecidable, decidable, usable
+from inference_blueprints.spec.invalid_values import InvalidValue, Undecidable, decidable, usable
 from inference_blueprints.spec.types import Blueprint
 from inference_contracts.errors import Finding
 
@@ -23,7 +23,7 @@ def blueprint() -> Blueprint:
     """A blueprint of two pools, the first without a usable name."""
     right = parse_blueprint(BASE, "base.yaml").blueprint
     first, second = right.spec.pools
-    pools = [first.model_copy(update={"name": Hole(NAME_OF_FIRST)}), second]
+    pools = [first.model_copy(update={"name": InvalidValue(NAME_OF_FIRST)}), second]
     return right.model_copy(update={"spec": right.spec.model_copy(update={"pools": pools})})
 
 
@@ -33,15 +33,26 @@ def found(index: int, message: str = "it") -> Finding:
 
 USES: list[Callable[[Any], object]] = [
     *(bool, str, repr, len, iter, hash, int, float, list, range),
-    *(lambda hole: hole.attribute, lambda hole: hole[0], lambda hole: hole(), lambda hole: f"{hole:g}"),
-    *(lambda hole: "a" in hole, lambda hole: hole in ("a",), lambda hole: hole in {"a"}),
     *(
-        lambda hole: sum([1, hole]),
-        lambda hole: max(1, hole),
-        lambda hole: [0][hole],
+        lambda invalid_value: invalid_value.attribute,
+        lambda invalid_value: invalid_value[0],
+        lambda invalid_value: invalid_value(),
+        lambda invalid_value: f"{invalid_value:g}",
     ),
     *(
-        lambda hole, operate=operate, left=left: operate(1, hole) if left else operate(hole, 1)
+        lambda invalid_value: "a" in invalid_value,
+        lambda invalid_value: invalid_value in ("a",),
+        lambda invalid_value: invalid_value in {"a"},
+    ),
+    *(
+        lambda invalid_value: sum([1, invalid_value]),
+        lambda invalid_value: max(1, invalid_value),
+        lambda invalid_value: [0][invalid_value],
+    ),
+    *(
+        lambda invalid_value, operate=operate, left=left: (
+            operate(1, invalid_value) if left else operate(invalid_value, 1)
+        )
         for operate in (
             *(operator.eq, operator.ne, operator.lt, operator.ge, operator.add, operator.sub, operator.mul),
             *(operator.truediv, operator.floordiv),
@@ -54,7 +65,7 @@ USES: list[Callable[[Any], object]] = [
 @pytest.mark.parametrize("use", USES)
 def test_no_use_of_a_hole_gives_a_value(use: Callable[[Any], object]) -> None:
     with pytest.raises(Undecidable) as caught:
-        use(Hole(NAME_OF_FIRST))
+        use(InvalidValue(NAME_OF_FIRST))
     assert caught.value.place == NAME_OF_FIRST
 
 
@@ -94,7 +105,7 @@ def test_a_place_is_reported_by_one_run_only(blueprint: Blueprint) -> None:
 
 
 def test_a_hole_outside_all_lists_ends_a_check(blueprint: Blueprint) -> None:
-    spec = blueprint.spec.model_copy(update={"network": Hole(("spec", "network"))})
+    spec = blueprint.spec.model_copy(update={"network": InvalidValue(("spec", "network"))})
 
     def check(blueprint: Blueprint) -> Iterator[Finding]:
         yield found(0)

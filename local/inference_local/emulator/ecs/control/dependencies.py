@@ -96,7 +96,7 @@ def _new_id() -> str:
 
 
 @dataclass
-class Surroundings:
+class Dependencies:
     """What the parts of the control plane share."""
 
     runner: TaskRunner

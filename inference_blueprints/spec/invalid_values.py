@@ -1,4 +1,4 @@
-"""Blueprints with holes: a value that does not fit the types is a hole, and checks work around it."""
+"""Blueprints with invalid values: a placeholder stands for each, and checks work around it."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ Place = tuple[str | int, ...]
 
 
 class Undecidable(Exception):  # noqa: N818 - not a mistake: the check cannot be decided
-    """A check used a hole; the error in the file that made the hole is reported already."""
+    """A check used an invalid value; the error in the file is reported already."""
 
     def __init__(self, place: Place) -> None:
         self.place = place
 
 
-class Hole:
+class InvalidValue:
     """Stands for a value that does not fit the types; every use of it raises `Undecidable`.
 
     place: Where the value is in the blueprint.
@@ -45,33 +45,34 @@ class Hole:
 
 
 def usable(items: Iterable[_Item]) -> Iterator[tuple[int, _Item]]:
-    """Yield index and item of a blueprint's list, without the items that are holes.
+    """Yield index and item of a blueprint's list, without the invalid items.
 
     Iterate over the list itself where a check needs every item, such as all names that are allowed.
     """
-    return ((index, item) for index, item in enumerate(items) if not isinstance(item, Hole))
+    return ((index, item) for index, item in enumerate(items) if not isinstance(item, InvalidValue))
 
 
 def decidable(check: Callable[[Blueprint], Iterable[Finding]], blueprint: Blueprint) -> Iterator[Finding]:
-    """Yield what a check finds in a blueprint that may have holes.
+    """Yield what a check finds in a blueprint that may have invalid values.
 
-    A check that uses a hole within an item of a list runs again without that item: a hole replaces the whole
-    item, and `usable` skips it. So a broken item does not hide findings about its neighbours. A hole outside
-    all lists ends the check. What a later run finds at a place that an earlier run reported is dropped.
+    A check that uses an invalid value within an item of a list runs again without that item: an invalid value
+    replaces the whole item, and `usable` skips it. So a broken item does not hide findings about its
+    neighbours. An invalid value outside all lists ends the check. What a later run finds at a place that an
+    earlier run reported is dropped.
     """
     reported: set[Path] = set()
     remaining: Blueprint | None = blueprint
     while remaining is not None:
-        found, hole = _run(check, remaining)
+        found, invalid_value = _run(check, remaining)
         yield from (finding for finding in found if finding.path not in reported)
         reported.update(finding.path for finding in found)
-        remaining = None if hole is None else _without_item(remaining, hole)
+        remaining = None if invalid_value is None else _without_item(remaining, invalid_value)
 
 
 def _run(
     check: Callable[[Blueprint], Iterable[Finding]], blueprint: Blueprint
 ) -> tuple[list[Finding], Place | None]:
-    """Return what a check finds, and the place of the hole that ended it; None if none did."""
+    """Return what a check finds, and the place of the invalid value that ended it; None if none did."""
     found: list[Finding] = []
     try:
         for finding in check(blueprint):
@@ -86,16 +87,21 @@ def _without_item(blueprint: Blueprint, place: Place) -> Blueprint | None:
     for end in range(len(place) - 1, 0, -1):
         if isinstance(place[end - 1], int):
             item = place[:end]
-            whole: Blueprint = _with_hole(blueprint, item, Hole(item))
+            whole: Blueprint = _with_invalid_value(blueprint, item, InvalidValue(item))
             return whole
     return None
 
 
-def _with_hole(value: Any, place: Place, hole: Hole) -> Any:
-    """Return a copy of a section or list with a hole at a place below it."""
+def _with_invalid_value(value: Any, place: Place, invalid_value: InvalidValue) -> Any:
+    """Return a copy of a section or list with an invalid value at a place below it."""
     if not place:
-        return hole
+        return invalid_value
     first, *rest = place
     if isinstance(first, int):
-        return [_with_hole(item, tuple(rest), hole) if i == first else item for i, item in enumerate(value)]
-    return value.model_copy(update={first: _with_hole(getattr(value, first), tuple(rest), hole)})
+        return [
+            _with_invalid_value(item, tuple(rest), invalid_value) if i == first else item
+            for i, item in enumerate(value)
+        ]
+    return value.model_copy(
+        update={first: _with_invalid_value(getattr(value, first), tuple(rest), invalid_value)}
+    )
