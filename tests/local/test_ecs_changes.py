@@ -20,7 +20,9 @@ from rich.console import Console
 
 from inference_blueprints.operate.aws.account import Account
 from inference_blueprints.operate.changes.deployment_steps import deploy_in_steps
+from inference_blueprints.operate.ecs.service_ends import unprotect_hosts
 from inference_blueprints.operate.removal.platform_removal import Removal
+from inference_catalog.tags import PLATFORM_TAG
 from inference_local.emulator.emulator import Emulator
 from inference_local.emulator.emulator_deploy import bootstrap
 from tests.templates.conftest import BASE
@@ -113,6 +115,12 @@ class Platform:
         """Delete the stacks of models that the file does not have."""
         self.removal.prune(self.removal.unnamed_stacks())
 
+    def destroy(self) -> None:
+        """Delete all stacks, after the protection of hosts, as `blueprints destroy` does."""
+        unprotect_hosts(self._account, PLATFORM, tag=PLATFORM_TAG)
+        self.removal.destroy()
+        assert self.removal.stacks() == []
+
 
 @pytest.mark.timeout(900)
 def test_hosts_change_one_after_the_other(emulator: Emulator, tmp_path: Path) -> None:
@@ -122,6 +130,8 @@ def test_hosts_change_one_after_the_other(emulator: Emulator, tmp_path: Path) ->
     platform.deploy()
     assert platform.providers() == {"managed-try-l40s"}
     spec["cluster"] = {"ecs": {"managedInstances": "never"}}
+    # A group has a host from the start, which is protected until the group is removed.
+    platform.pool["nodes"]["min"] = 1
     assert "managed-try-l40s and their hosts stay until services have moved" in platform.deploy()
     assert platform.providers() == {"pool-try-l40s"}
     platform.pool["purchase"] = {"spot": {}}
@@ -135,12 +145,11 @@ def test_hosts_change_one_after_the_other(emulator: Emulator, tmp_path: Path) ->
     assert "stay until" not in platform.deploy(), "nothing leaves"
     # A pool goes, another one comes, and its hosts are of the other kind.
     spec["cluster"] = {"ecs": {}}
-    platform.pool.update(name="other", purchase={"onDemand": {}})
+    platform.pool.update(name="other", purchase={"onDemand": {}}, nodes={"max": 4})
     spec["models"][0]["deployments"][0]["aggregated"]["pool"] = "other"
     platform.deploy()
     assert platform.providers() == {"managed-try-other"}
-    platform.removal.destroy()
-    assert platform.removal.stacks() == []
+    platform.destroy()
 
 
 @pytest.mark.timeout(900 * LIVES)
@@ -165,5 +174,4 @@ def test_any_blueprint_on_ecs_follows_any_other(
         if waits:
             platform.deploy()
         platform.providers()
-    platform.removal.destroy()
-    assert platform.removal.stacks() == []
+    platform.destroy()
