@@ -80,6 +80,8 @@ KINDS = {
     "helm": r"(aws cloudformation get-template --stack-name PLATFORM-Platform |helm upgrade keda )",
     # Installed from the wheels, with what comes after: tests/local/test_wheel.py.
     "pip": r"pip install inference-local$",
+    # Every patch applies to the sources of the installed release: test_upstream_patches.py.
+    "upstream": r"git (clone https://github.com/ministackorg/ministack |apply \.\./[a-z-]+\.patch$)",
     "shell": r"export (AWS_PROFILE|OPENAI_API_KEY)=",
     # The token, and what is read with it: tests/runtime/signals/test_connection.py.
     "valkey": r"export VALKEYCLI_AUTH=|valkey-cli ",

@@ -55,7 +55,7 @@ def reasons_of(file: Path) -> Iterator[str]:
 
 
 def test_the_page_lists_each_reason_of_gpu_health_once() -> None:
-    folders = (root() / "runtime" / "inference_decisions" / "gpu_health", root() / "runtime" / "gpu_health")
+    folders = (root() / "runtime" / "inference_decisions" / "repairs", root() / "runtime" / "gpu_health")
     given = {reason for folder in folders for file in folder.glob("*.py") for reason in reasons_of(file)}
     assert {"frozen", "serves", "read_from_mark"} <= given
     assert sorted(listed("GPU health")) == sorted(given)
