@@ -34,7 +34,7 @@ ENVIRONMENT = {"region": REGION, "account": ACCOUNT, "dataRemoval": "destroy"}
 #: Number of lives. See `make check-lives`.
 LIVES = int(os.environ.get("LIVES", "1"))
 STEPS = 4
-PROVIDER = "AWS::ECS::CapacityProvider"
+PROVIDER, GROUP = "AWS::ECS::CapacityProvider", "AWS::AutoScaling::AutoScalingGroup"
 pytestmark = pytest.mark.lives
 
 
@@ -101,6 +101,14 @@ class Platform:
             if each["ResourceType"] == PROVIDER and each["ResourceStatus"] != "DELETE_COMPLETE"
         }
         assert owned == named
+        # CloudFormation completes an update also if it could not delete what the template has no more.
+        groups = self._account.client("autoscaling").describe_auto_scaling_groups()["AutoScalingGroups"]
+        kept = {
+            each["PhysicalResourceId"]
+            for each in resources
+            if each["ResourceType"] == GROUP and not each["ResourceStatus"].startswith("DELETE_")
+        }
+        assert {each["AutoScalingGroupName"] for each in groups} == kept, "hosts without an owner stay"
         listed = self._ecs.list_services(cluster=PLATFORM)["serviceArns"]
         used = {
             item["capacityProvider"]
