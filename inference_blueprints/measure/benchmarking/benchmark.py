@@ -44,12 +44,10 @@ _SEED_BITS = 31
 
 @dataclass(frozen=True, slots=True)
 class TokenCounts:
-    """How many tokens an endpoint's tokenizer counts.
-
-    a_word: Mean number of tokens per word.
-    """
+    """How many tokens an endpoint's tokenizer counts."""
 
     per_word: float
+    """Mean number of tokens per word."""
     template: int
     """Number of tokens that the chat template adds."""
 
