@@ -53,7 +53,7 @@ class MonitoringStack(cdk.Stack):
         super().__init__(scope, construct_id, env=env)
         rows = platform_alarms(platform, plan, on_ecs=on_ecs)
         self._platform = platform
-        topic = people_topic(self, alarms) if alarms else None
+        alarm_topic = people_topic(self, alarms) if alarms else None
         added = PromqlAlarms(
             self,
             "Alarms",
@@ -69,7 +69,7 @@ class MonitoringStack(cdk.Stack):
                 )
                 for alarm in rows
             ],
-            topic=topic,
+            alarm_topic=alarm_topic,
         )
         dashboards = dashboard_rows(on_ecs=on_ecs)
         shown: dict[str, list[cloudwatch.IAlarm]] = {row.name: [] for row in dashboards}
@@ -83,7 +83,7 @@ class MonitoringStack(cdk.Stack):
                 models=[model.name for model in plan.models],
                 every_minutes=canary.every_minutes,
                 runbook=CANARY_RUNBOOK,
-                topic=topic,
+                alarm_topic=alarm_topic,
             )
             shown["model"] += asked.alarms
         for row in dashboards:

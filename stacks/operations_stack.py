@@ -65,7 +65,7 @@ class OperationsStack(cdk.Stack):
             cluster=cluster(self),
             vpc=vpc,
             encryption_key=encryption_key,
-            topic=people_topic(self, observability.alarms),
+            alarm_topic=people_topic(self, observability.alarms),
             retention_days=observability.logs.retention_days,
         )
         functions: dict[str, lambda_.IFunction] = {}

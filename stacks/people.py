@@ -17,4 +17,4 @@ def people_topic(scope: Construct, alarms: Alarms | None) -> sns.ITopic:
     """
     if alarms is not None and alarms.topic_arn is not None:
         return sns.Topic.from_topic_arn(scope, "Topic", alarms.topic_arn)
-    return AlarmTopic(scope, "People", emails=(alarms.emails or []) if alarms else []).topic
+    return AlarmTopic(scope, "People", emails=(alarms.emails or []) if alarms else []).alarm_topic

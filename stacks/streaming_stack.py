@@ -23,9 +23,9 @@ from inference_constructs.streaming import (
     EnrichmentApplication,
     EventCluster,
     ExpressCluster,
+    JobEvents,
     JobProgram,
     JobTools,
-    JobTopics,
     ShownStream,
     StreamAlarms,
     StreamDashboard,
@@ -161,8 +161,8 @@ class StreamingStack(cdk.Stack):
     def _add_job(self, job: StreamingJob) -> Mapping[str, str]:
         """Add the topics, the application, the tools and the alarms of a job. Return the tools' names."""
         scope = Construct(self, f"Job-{job.name}")
-        topics = JobTopics(events=job.events.topic, dead_letters=job.name + DEAD_LETTERS_SUFFIX)
-        declared = self._add_topics(scope, job, topics)
+        events = JobEvents(self._cluster, job.name, job.events.topic, job.name + DEAD_LETTERS_SUFFIX)
+        declared = self._add_topics(scope, job, events)
         document, _ = self._setup.write_document(job.name, self._document(job))
         name = flink_application(self._platform, job.name)
         size, role_path = job_size(job), streaming_role_path(self._platform, job.name)
@@ -174,8 +174,7 @@ class StreamingStack(cdk.Stack):
             program_key=self._program.key,
             document=document,
             size=ApplicationSize(size.parallelism, size.parallelism_per_kpu),
-            topics=topics,
-            cluster=self._cluster,
+            events=events,
             signals=self._signals,
             store=self._store,
             role_path=role_path,
@@ -193,19 +192,18 @@ class StreamingStack(cdk.Stack):
             job=job.name,
             document=document,
             document_access=self._store,
-            topics=topics,
-            cluster=self._cluster,
+            events=events,
             signals=self._signals,
             role_path=role_path,
             vpc=self._vpc,
             security_group=self._group,
         )
-        metrics = StreamMetrics(name, job.name, self._cluster.name, topics.events)
+        metrics = StreamMetrics(name, job.name, self._cluster.name, events.events)
         alarms = StreamAlarms(scope, "Alarms", metrics=metrics, people=self._people)
         self._shown.append(ShownStream(job.name, metrics, alarms.alarms))
         return tools.names
 
-    def _add_topics(self, scope: Construct, job: StreamingJob, topics: JobTopics) -> list[Construct]:
+    def _add_topics(self, scope: Construct, job: StreamingJob, events: JobEvents) -> list[Construct]:
         """Declare the dead letters' topic, and the events' topic of the platform's own cluster.
 
         The first of several jobs that read a topic declares it: a name exists once in a cluster.
@@ -214,21 +212,21 @@ class StreamingStack(cdk.Stack):
             self._cluster.add_topic(
                 scope,
                 "DeadLetters",
-                topic=topics.dead_letters,
+                topic=events.dead_letters,
                 partitions=DEAD_LETTER_PARTITIONS,
                 retention_hours=_DEAD_LETTER_HOURS,
             )
         ]
-        if topics.events in self._partitions:
-            if topics.events not in self._topics:
-                self._topics[topics.events] = self._cluster.add_topic(
+        if events.events in self._partitions:
+            if events.events not in self._topics:
+                self._topics[events.events] = self._cluster.add_topic(
                     scope,
                     "Events",
-                    topic=topics.events,
-                    partitions=self._partitions[topics.events],
+                    topic=events.events,
+                    partitions=self._partitions[events.events],
                     retention_hours=job.events.retention_hours,
                 )
-            declared.append(self._topics[topics.events])
+            declared.append(self._topics[events.events])
         return declared
 
     def _document(self, job: StreamingJob) -> str:

@@ -25,7 +25,7 @@ alarms = PromqlAlarms(
             runbook="https://example.com/runbooks/requests-waiting",
         )
     ],
-    topic=AlarmTopic(stack, "People", emails=["on-call@example.com"]).topic,
+    alarm_topic=AlarmTopic(stack, "People", emails=["on-call@example.com"]).alarm_topic,
 )
 MetricDashboard(
     stack,

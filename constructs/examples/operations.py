@@ -23,7 +23,7 @@ place = ControllerPlace(
     cluster=EcsControlledCluster("search"),
     vpc=ec2.Vpc(stack, "Vpc"),
     encryption_key=kms.Key(stack, "Key", enable_key_rotation=True),
-    topic=AlarmTopic(stack, "People", emails=["on-call@example.com"]).topic,
+    alarm_topic=AlarmTopic(stack, "People", emails=["on-call@example.com"]).alarm_topic,
 )
 health = HealthController(
     stack,

@@ -41,7 +41,7 @@ def alarm() -> AlarmDefinition:
         models=[MODEL],
         every_minutes=EVERY_MINUTES,
         runbook="docs/runbooks/canary-failing.md",
-        topic=None,
+        alarm_topic=None,
     )
     (found,) = Template.from_stack(stack).find_resources("AWS::CloudWatch::Alarm").values()
     return parse_alarm({**found["Properties"], "AlarmName": MODEL})

@@ -31,7 +31,7 @@ class AlarmTopic(Construct):
         # https://docs.aws.amazon.com/sns/latest/dg/sns-key-management.html
         key = kms.Key(self, "Key", enable_key_rotation=True, removal_policy=cdk.RemovalPolicy.DESTROY)
         key.grant(_CLOUDWATCH, "kms:Decrypt", "kms:GenerateDataKey*")
-        topic = sns.Topic(self, "Topic", master_key=key, enforce_ssl=True)
+        alarm_topic = sns.Topic(self, "Topic", master_key=key, enforce_ssl=True)
         # Alarms of this account and region alone:
         # https://repost.aws/knowledge-center/cloudwatch-receive-sns-for-alarm-trigger
         stack = cdk.Stack.of(self)
@@ -41,7 +41,7 @@ class AlarmTopic(Construct):
             resource_name="*",
             arn_format=cdk.ArnFormat.COLON_RESOURCE_NAME,
         )
-        topic.add_to_resource_policy(
+        alarm_topic.add_to_resource_policy(
             iam.PolicyStatement(
                 actions=["sns:Publish"],
                 conditions={
@@ -49,25 +49,25 @@ class AlarmTopic(Construct):
                     "StringEquals": {"aws:SourceAccount": stack.account},
                 },
                 principals=[_CLOUDWATCH],
-                resources=[topic.topic_arn],
+                resources=[alarm_topic.topic_arn],
             )
         )
         for email in emails:
-            topic.add_subscription(subscriptions.EmailSubscription(email))
-        self._topic = topic
+            alarm_topic.add_subscription(subscriptions.EmailSubscription(email))
+        self._alarm_topic = alarm_topic
 
     @property
-    def topic(self) -> sns.ITopic:
+    def alarm_topic(self) -> sns.ITopic:
         """The topic."""
-        return self._topic
+        return self._alarm_topic
 
 
-def tell(alarm: cloudwatch.AlarmBase, topic: sns.ITopic | None) -> None:
+def tell(alarm: cloudwatch.AlarmBase, alarm_topic: sns.ITopic | None) -> None:
     """Have a topic told when an alarm is raised and when it ends.
 
-    topic: The topic. None if nobody is told.
+    alarm_topic: The topic. None if nobody is told.
     """
-    if topic is not None:
-        action = actions.SnsAction(topic)
+    if alarm_topic is not None:
+        action = actions.SnsAction(alarm_topic)
         alarm.add_alarm_action(action)
         alarm.add_ok_action(action)

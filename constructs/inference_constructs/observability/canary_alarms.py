@@ -30,7 +30,7 @@ class CanaryAlarms(Construct):
         Minutes between two rounds of the canary.
     runbook
         What to do, as a path or a URL.
-    topic
+    alarm_topic
         Topic that is told of alarms and of their end. None if nobody is told.
     """
 
@@ -43,7 +43,7 @@ class CanaryAlarms(Construct):
         models: Sequence[str],
         every_minutes: int,
         runbook: str,
-        topic: sns.ITopic | None,
+        alarm_topic: sns.ITopic | None,
     ) -> None:
         super().__init__(scope, construct_id)
         self._alarms: list[cloudwatch.IAlarm] = []
@@ -58,7 +58,7 @@ class CanaryAlarms(Construct):
                 threshold=1,
                 treat_missing_data=cloudwatch.TreatMissingData.BREACHING,
             )
-            tell(alarm, topic)
+            tell(alarm, alarm_topic)
             self._alarms.append(alarm)
 
     @property

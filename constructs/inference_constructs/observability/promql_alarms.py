@@ -40,7 +40,7 @@ class PromqlAlarms(Construct):
     ----------
     queries
         The alarms.
-    topic
+    alarm_topic
         Topic that is told of alarms and of their end. None if nobody is told.
     """
 
@@ -50,17 +50,17 @@ class PromqlAlarms(Construct):
         construct_id: str,
         *,
         queries: Sequence[AlarmQuery],
-        topic: sns.ITopic | None,
+        alarm_topic: sns.ITopic | None,
     ) -> None:
         super().__init__(scope, construct_id)
-        self._alarms = {query.name: self._add(query, topic) for query in queries}
+        self._alarms = {query.name: self._add(query, alarm_topic) for query in queries}
 
     @property
     def alarms(self) -> Mapping[str, cloudwatch.IAlarm]:
         """The alarms by name."""
         return self._alarms
 
-    def _add(self, query: AlarmQuery, topic: sns.ITopic | None) -> cloudwatch.PromQLAlarm:
+    def _add(self, query: AlarmQuery, alarm_topic: sns.ITopic | None) -> cloudwatch.PromQLAlarm:
         alarm = cloudwatch.PromQLAlarm(
             self,
             query.name,
@@ -70,5 +70,5 @@ class PromqlAlarms(Construct):
             pending_period=cdk.Duration.seconds(query.pending_seconds),
             recovery_period=cdk.Duration.seconds(query.recovery_seconds),
         )
-        tell(alarm, topic)
+        tell(alarm, alarm_topic)
         return alarm

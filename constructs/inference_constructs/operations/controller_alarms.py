@@ -166,5 +166,5 @@ class ControllerAlarms(Construct):
             threshold=above if below is None else below,
             treat_missing_data=missing.NOT_BREACHING if below is None else missing.BREACHING,
         )
-        tell(alarm, self._place.topic)
+        tell(alarm, self._place.alarm_topic)
         self._alarms.append(alarm)

@@ -150,7 +150,7 @@ def controller_role(scope: Construct, construct_id: str, place: ControllerPlace)
     role.add_to_policy(
         iam.PolicyStatement(actions=["ssm:GetParameter"], resources=[place.frozen.parameter_arn])
     )
-    place.topic.grant_publish(role)
+    place.alarm_topic.grant_publish(role)
     # Neither action has a resource:
     # https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/CloudWatch-PromQL-API-QueryMetrics.html
     asks = iam.PolicyStatement(

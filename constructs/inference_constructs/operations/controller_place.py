@@ -32,7 +32,7 @@ class ControllerPlace(Construct):
         VPC in whose private subnets the functions run.
     encryption_key
         KMS key of the table and of the logs.
-    topic
+    alarm_topic
         Topic that tells people.
     cell
         The cell: one cluster of the platform.
@@ -49,13 +49,17 @@ class ControllerPlace(Construct):
         cluster: ControlledCluster,
         vpc: ec2.IVpc,
         encryption_key: kms.IKey,
-        topic: sns.ITopic,
+        alarm_topic: sns.ITopic,
         cell: str = operations_names.MAIN_CELL,
         retention_days: int = 90,
     ) -> None:
         super().__init__(scope, construct_id)
         self.platform, self.cell, self.cluster, self.vpc = platform, cell, cluster, vpc
-        self.encryption_key, self.retention_days, self.topic = encryption_key, retention_days, topic
+        self.encryption_key, self.retention_days, self.alarm_topic = (
+            encryption_key,
+            retention_days,
+            alarm_topic,
+        )
         self.table = ControllerTable(self, "Table", encryption_key=encryption_key)
         self.frozen = self._add_freeze_switch()
         self.undelivered = undelivered_events(self, "Undelivered")
@@ -72,7 +76,7 @@ class ControllerPlace(Construct):
             operations_names.CELL: self.cell,
             operations_names.TABLE: self.table.table_name,
             operations_names.FREEZE_PARAMETER: operations_names.freeze_parameter(self.platform, self.cell),
-            operations_names.TOPIC_ARN: self.topic.topic_arn,
+            operations_names.TOPIC_ARN: self.alarm_topic.topic_arn,
             **self.cluster.environment,
         }
 

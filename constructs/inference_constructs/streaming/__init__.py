@@ -8,9 +8,8 @@ if TYPE_CHECKING:
     from inference_constructs.streaming.enrichment_application import (
         ApplicationSize,
         EnrichmentApplication,
-        JobTopics,
     )
-    from inference_constructs.streaming.event_cluster import IAM_PORT, EventCluster, ExpressCluster
+    from inference_constructs.streaming.event_cluster import IAM_PORT, EventCluster, ExpressCluster, JobEvents
     from inference_constructs.streaming.history_isolation import OwnedHistory, isolate_histories
     from inference_constructs.streaming.job_program import JobProgram
     from inference_constructs.streaming.job_tools import JobTools
@@ -28,9 +27,9 @@ __all__ = [
     "EnrichmentApplication",
     "EventCluster",
     "ExpressCluster",
+    "JobEvents",
     "JobProgram",
     "JobTools",
-    "JobTopics",
     "OwnedHistory",
     "ShownStream",
     "StreamAlarms",

@@ -21,7 +21,7 @@ from inference_catalog.log_groups import flink_log_group
 from inference_constructs.findings import acknowledge_wildcards
 from inference_constructs.observability.kept_log_group import KeptLogGroup
 from inference_constructs.signals.signal_access import SignalAccess
-from inference_constructs.streaming.event_cluster import EventCluster
+from inference_constructs.streaming.event_cluster import JobEvents
 from inference_constructs.streaming.streaming_store import StreamingStore
 from inference_contracts.streaming_job import ADDRESS_PROPERTY, PROPERTY_GROUP
 
@@ -31,15 +31,6 @@ _RUNTIME: Final = "FLINK-2_3"
 _CHECKPOINT_MILLISECONDS: Final = 60_000
 _PAUSE_MILLISECONDS: Final = 5_000
 _LOG_STREAM: Final = "job"
-
-
-@dataclass(frozen=True)
-class JobTopics:
-    """Topics of a job, which is their consumer group too."""
-
-    events: str
-    dead_letters: str
-    """`events`, `dead_letters`: Names of the topics."""
 
 
 @dataclass(frozen=True)
@@ -71,10 +62,8 @@ class EnrichmentApplication(Construct):
         Address of the job's configuration.
     size
         Size at the start.
-    topics
-        Topics of the job.
-    cluster
-        The Kafka cluster.
+    events
+        Its topics.
     signals
         Access to the signal store.
     store
@@ -101,8 +90,7 @@ class EnrichmentApplication(Construct):
         program_key: str,
         document: str,
         size: ApplicationSize,
-        topics: JobTopics,
-        cluster: EventCluster,
+        events: JobEvents,
         signals: SignalAccess,
         store: StreamingStore,
         role_path: str,
@@ -118,8 +106,7 @@ class EnrichmentApplication(Construct):
         store.grant_document(role, job)
         store.grant_history(role, job)
         signals.grant_stream(role, job)
-        cluster.grant_read(role, topics.events, job)
-        cluster.grant_write(role, topics.dead_letters, idempotent=True)
+        events.grant_job(role)
         log = KeptLogGroup(
             self,
             "Log",

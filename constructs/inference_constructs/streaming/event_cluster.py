@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Final, Self
 
 import aws_cdk as cdk
@@ -163,6 +164,31 @@ class EventCluster:
             replication_factor=_REPLICAS,
             topic_name=topic,
         )
+
+
+@dataclass(frozen=True)
+class JobEvents:
+    """The topics of a job, which is their consumer group too."""
+
+    cluster: EventCluster
+    job: str
+    """Name of the job."""
+    events: str
+    dead_letters: str
+    """`events`, `dead_letters`: Names of the topics."""
+
+    def grant_job(self, grantee: iam.IGrantable) -> None:
+        """Allow what the job does: read events, and write dead letters as Kafka's Java client does."""
+        self.cluster.grant_read(grantee, self.events, self.job)
+        self.cluster.grant_write(grantee, self.dead_letters, idempotent=True)
+
+    def grant_write(self, grantee: iam.IGrantable) -> None:
+        """Allow writing events."""
+        self.cluster.grant_write(grantee, self.events)
+
+    def grant_read_dead_letters(self, grantee: iam.IGrantable) -> None:
+        """Allow reading dead letters."""
+        self.cluster.grant_read(grantee, self.dead_letters)
 
 
 class ExpressCluster(Construct):

@@ -14,8 +14,7 @@ from inference_constructs.batch.add_function import add_function
 from inference_constructs.findings import acknowledge_grants
 from inference_constructs.network.function_interfaces import INTERFACE_ACTIONS
 from inference_constructs.signals.signal_access import SignalAccess
-from inference_constructs.streaming.enrichment_application import JobTopics
-from inference_constructs.streaming.event_cluster import EventCluster
+from inference_constructs.streaming.event_cluster import JobEvents
 from inference_constructs.streaming.streaming_store import StreamingStore
 from inference_contracts.streaming_names import JOB_DOCUMENT, PROBE, REDRIVE
 
@@ -37,10 +36,8 @@ class JobTools(Construct):
         Name of the job.
     document, document_access
         Address of the job's configuration, and the bucket that has it and the history.
-    topics
-        Topics of the job.
-    cluster
-        The Kafka cluster.
+    events
+        Its topics.
     signals
         Access to the signal store.
     role_path
@@ -60,8 +57,7 @@ class JobTools(Construct):
         job: str,
         document: str,
         document_access: StreamingStore,
-        topics: JobTopics,
-        cluster: EventCluster,
+        events: JobEvents,
         signals: SignalAccess,
         role_path: str,
         vpc: ec2.IVpc,
@@ -85,10 +81,10 @@ class JobTools(Construct):
         )
         for function in (probe, redrive):
             document_access.grant_document(_role(function), job)
-        cluster.grant_write(probe, topics.events)
+        events.grant_write(probe)
         signals.grant_read(probe)
-        cluster.grant_read(redrive, topics.dead_letters)
-        cluster.grant_write(redrive, topics.events)
+        events.grant_read_dead_letters(redrive)
+        events.grant_write(redrive)
         document_access.grant_redriven(_role(redrive), job)
         signals.grant_stream(redrive, job)
         #: Names of the functions by what they do.

@@ -24,8 +24,8 @@ class StreamMetrics:
     job: str
     """Name of the job, which is its consumer group."""
     cluster: str
-    topic: str
-    """`cluster`, `topic`: Names of the Kafka cluster and of the topic of events."""
+    events: str
+    """`cluster`, `events`: Names of the Kafka cluster and of the topic of events."""
 
     def metric_lag(self) -> cloudwatch.Metric:
         """Return how long the job needs for the events that it has not read, in seconds."""
@@ -37,7 +37,7 @@ class StreamMetrics:
             dimensions_map={
                 "Cluster Name": self.cluster,
                 "Consumer Group": self.job,
-                "Topic": self.topic,
+                "Topic": self.events,
             },
             period=_MINUTE,
             statistic="Maximum",

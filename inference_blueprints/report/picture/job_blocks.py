@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from inference_blueprints.report.picture.blocks import Block, Card, Frame, Glyph, Style, grid
 from inference_blueprints.report.picture.scene import Scene
+from inference_blueprints.serving.streaming.broker_load import topic_partitions
 from inference_blueprints.serving.streaming.job_size import job_size
 from inference_blueprints.spec.types import Batch, ExpressKafka, SignalStore
 
@@ -77,7 +78,7 @@ def streaming_frame(scene: Scene) -> Block | None:
     jobs = names([job.name for job in spec.streaming])
     cards = [
         _kafka(express),
-        Card("Topics", names(sorted({job.events.topic for job in spec.streaming})), Glyph.QUEUE),
+        Card("Topics", names(sorted(topic_partitions(spec.streaming))), Glyph.QUEUE),
         Card("Streaming jobs", (*jobs, f"Managed Flink, {counted}"), Glyph.CONTROLLER),
         # Batch shows the store in its own frame.
         *([store_card(spec.signal_store)] if spec.signal_store and spec.batch is None else []),

@@ -16,6 +16,20 @@ KV_EVENTS: Mapping[str, str] = MappingProxyType(
 )
 
 
+def publisher_settings(name: str, port: int) -> dict[str, str | bool]:
+    """Return the settings of a worker that publishes its cache events.
+
+    name: Name under which subscribers find them.
+    port: Port of the publisher.
+    """
+    return {
+        "enable_kv_cache_events": True,
+        "publisher": "zmq",
+        "endpoint": f"tcp://*:{port}",
+        "topic": name,
+    }
+
+
 def event_ports(resolved: ResolvedWorkers) -> tuple[EnginePort, ...]:
     """Return the ports of the publishers, one per data parallel rank (vLLM: ``offset_endpoint_port``)."""
     if not resolved.publishes_kv_events:

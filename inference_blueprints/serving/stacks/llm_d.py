@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from inference_blueprints.serving.command_line import Argument, command_line
+from inference_blueprints.serving.engines.kv_events import publisher_settings
 from inference_blueprints.serving.engines.kv_transfer import kv_transfer
 from inference_blueprints.serving.engines.node_folder import node_cache
 from inference_blueprints.serving.engines.own_server import ParserFlags, RequestCounter
@@ -267,13 +268,8 @@ def _place_of(resolved: ResolvedWorkers, *, leads: bool) -> Mapping[str, Argumen
 
 def _kv_events(resolved: ResolvedWorkers) -> str:
     """Return the settings of a worker's cache events. Their topic contains the worker and the model."""
-    settings = {
-        "enable_kv_cache_events": True,
-        "publisher": "zmq",
-        "endpoint": f"tcp://*:{_KV_EVENTS.number}",
-        "topic": f"kv@$(POD_IP):{_HTTP.number}@{resolved.model.name}",
-    }
-    return json.dumps(settings, separators=(",", ":"))
+    name = f"kv@$(POD_IP):{_HTTP.number}@{resolved.model.name}"
+    return json.dumps(publisher_settings(name, _KV_EVENTS.number), separators=(",", ":"))
 
 
 def _environment(resolved: ResolvedWorkers) -> Mapping[str, EnvironmentValue]:

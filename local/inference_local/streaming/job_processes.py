@@ -16,7 +16,6 @@ from inference_blueprints import __version__
 from inference_blueprints.spec.types import StreamingJob
 from inference_contracts.errors import UserError
 from inference_contracts.streaming_job import (
-    DEAD_LETTERS_SUFFIX,
     JobSignalStore,
     StreamingJobConfiguration,
 )
@@ -26,7 +25,7 @@ from inference_local.processes.child_processes import ProcessGroup, RunningProce
 from inference_local.processes.free_ports import free_ports
 from inference_local.real_time.real_time_run import wait_for_line
 from inference_local.streaming.click_stream import Click
-from inference_local.streaming.streaming_clients import ClickProducer
+from inference_local.streaming.streaming_clients import ClickProducer, events_producer, topics_of
 from inference_runtime import runtime_directory
 
 MODULES = ("local-streaming", "enrichment-job")
@@ -57,10 +56,10 @@ class KafkaProcess:
         #: Address of the broker, once it is started.
         self.address = ""
 
-    def start(self, topics: Mapping[str, tuple[int, int]]) -> None:
-        """Start the broker with empty topics.
+    def start(self, empty: Mapping[str, tuple[int, int]]) -> None:
+        """Start the broker.
 
-        topics: Partitions and hours of retention of each topic.
+        empty: Names of what it has at the start, with partitions and hours of retention.
         Raises ProcessDied if it ends. Raises UserError if it is not ready in time.
         """
         broker, controller = free_ports(2)
@@ -71,7 +70,7 @@ class KafkaProcess:
             str(self._directory / "kafka"),
             str(broker),
             str(controller),
-            *(f"{name}:{partitions}:{hours}" for name, (partitions, hours) in topics.items()),
+            *(f"{name}:{partitions}:{hours}" for name, (partitions, hours) in empty.items()),
             options=("-Xmx512m",),
         )
         self._processes.start("Kafka", command, environment=dict(os.environ), log_path=log)
@@ -80,17 +79,12 @@ class KafkaProcess:
     def start_for(
         self, job: StreamingJob, *, partitions: int, letter_partitions: int = 1, hours: int = 24
     ) -> None:
-        """Start the broker with the empty topics of a job.
-
-        partitions, letter_partitions: Partitions of the topic of events, and of that of dead letters.
-        hours: Retention of both, in hours.
-        """
-        letters = job.name + DEAD_LETTERS_SUFFIX
-        self.start({job.events.topic: (partitions, hours), letters: (letter_partitions, hours)})
+        """Start the broker with what a job needs, empty; `topics_of` has the parameters."""
+        self.start(topics_of(job, partitions=partitions, letter_partitions=letter_partitions, hours=hours))
 
     def producer(self, job: StreamingJob, clicks: Sequence[Click], began: float) -> ClickProducer:
-        """Return what sends clicks to the topic of a job's events; `ClickProducer` has the parameters."""
-        return ClickProducer(self.address, job.events.topic, clicks, began)
+        """Return what sends clicks as events of a job."""
+        return events_producer(self.address, job, clicks, began)
 
 
 class JobProcess:

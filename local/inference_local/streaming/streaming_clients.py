@@ -14,6 +14,8 @@ from typing import Any, Self
 from kafka import KafkaConsumer, KafkaProducer, TopicPartition
 from valkey.exceptions import ConnectionError as ValkeyConnectionError
 
+from inference_blueprints.spec.types import StreamingJob
+from inference_contracts.streaming_job import DEAD_LETTERS_SUFFIX
 from inference_contracts.units import MILLISECONDS_PER_SECOND
 from inference_local.streaming.click_stream import Click
 from inference_local.streaming.streaming_counts import Sighting
@@ -139,6 +141,19 @@ class SignalWatch:
             version = self._client.hget(key, "v")
             if version is not None:
                 self._seen.append(Sighting(key.removeprefix(self._prefix), int(version), now))
+
+
+def topics_of(
+    job: StreamingJob, *, partitions: int, letter_partitions: int = 1, hours: int = 24
+) -> dict[str, tuple[int, int]]:
+    """Return partitions and hours of retention of a job's topics: of its events, and of its dead letters."""
+    letters = job.name + DEAD_LETTERS_SUFFIX
+    return {job.events.topic: (partitions, hours), letters: (letter_partitions, hours)}
+
+
+def events_producer(address: str, job: StreamingJob, clicks: Sequence[Click], began: float) -> ClickProducer:
+    """Return what sends clicks to the topic of a job's events; `ClickProducer` has the parameters."""
+    return ClickProducer(address, job.events.topic, clicks, began)
 
 
 def read_dead_letters(address: str, topic: str) -> list[dict[str, Any]]:
