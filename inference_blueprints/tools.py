@@ -39,14 +39,15 @@ def shared_cache_directory() -> Path:
 
 
 def cache_directory() -> Path:
-    """Return the folder of this version's unpacked tools.
+    """Return the folder of unpacked tools and built programs.
 
     Returns
     -------
     Path
-        A folder of `shared_cache_directory`, named after the version of this library.
+        A folder of `shared_cache_directory`. The names in it say version and content of what they hold, so a
+        new version of this library builds nothing again; its own name is that of the first version.
     """
-    return shared_cache_directory() / version("inference-blueprints")
+    return shared_cache_directory() / "0.1.0"
 
 
 def helm() -> Path:
