@@ -12,6 +12,9 @@ from wheels import build
 from tests.templates.checks.lint import lint
 from tests.templates.support import Templates
 
+#: Wheels are built and installed; on a busy machine that takes minutes.
+pytestmark = pytest.mark.timeout(1200)
+
 
 @pytest.fixture(scope="module")
 def python(tmp_path_factory: pytest.TempPathFactory) -> Path:
