@@ -54,16 +54,21 @@ def command_line(command: str | None = None) -> typer.Typer:
     Every module costs time: typer inspects the parameters of all commands before it runs one.
     """
     module = MODULES.get(command or "")
-    added = [command] if command in KNOWN else [] if module else added_names()
+    if command in KNOWN:
+        modules, added = [], [command]
+    elif module:
+        modules, added = [module], []
+    else:
+        modules, added = list(dict.fromkeys(MODULES.values())), added_names()
     root = typer.Typer(
         name="blueprints",
         no_args_is_help=True,
-        add_completion=module is None and command not in KNOWN,
+        add_completion=len(modules) > 1,
         pretty_exceptions_enable=False,
         rich_markup_mode=None,
     )
     root.callback()(_describe)
-    for name in [module] if module else [] if command in KNOWN else dict.fromkeys(MODULES.values()):
+    for name in modules:
         import_module(f"{__package__}.{name}").register(root)
     for name in added:
         added_module(name).register(root)
