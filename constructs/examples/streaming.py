@@ -29,7 +29,7 @@ StreamAlarms(
     stack,
     "Alarms",
     metrics=StreamMetrics("search-intent", "intent", kafka.name, "clicks"),
-    people=AlarmTopic(stack, "People", emails=["on-call@example.com"]).topic,
+    people=AlarmTopic(stack, "People", emails=["on-call@example.com"]).alarm_topic,
 )
 
 app.synth()

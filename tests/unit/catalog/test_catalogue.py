@@ -165,7 +165,7 @@ def test_importing_reads_no_file_and_no_heavy_library() -> None:
 import sys
 opened = []
 sys.addaudithook(lambda event, arguments: opened.append(str(arguments[0])) if event == "open" else None)
-from inference_blueprints import catalog
+import inference_catalog as catalog
 data = lambda: sorted({path.rsplit("/", 1)[1] for path in opened if "/inference_catalog/data/" in path})
 assert data() == [], data()
 catalog.model("Qwen/Qwen3-8B")
