@@ -7,6 +7,7 @@ import java.nio.file.Path;
 import java.time.Duration;
 import java.util.List;
 import java.util.Map;
+import java.util.concurrent.ConcurrentHashMap;
 import java.util.function.Consumer;
 import org.apache.flink.api.common.JobID;
 import org.apache.flink.api.common.JobStatus;
@@ -22,6 +23,7 @@ final class Journey implements AutoCloseable {
     static final int PARTITIONS = 4;
     private static final long NOON = 1_790_000_000_000L;
     private static final JsonMapper MAPPER = JsonMapper.builder().build();
+    private static final Map<String, Integer> USED = new ConcurrentHashMap<>();
 
     final String name;
     final Path folder;
@@ -35,8 +37,12 @@ final class Journey implements AutoCloseable {
     private final KafkaProducer<String, byte[]> producer;
     private JobID job;
 
-    Journey(String name) throws Exception {
-        this.name = name;
+    /**
+     * @param base its name; a test that is repeated in this process gets another one, since its topics exist already
+     */
+    Journey(String base) throws Exception {
+        int uses = USED.merge(base, 1, Integer::sum);
+        name = uses == 1 ? base : base + "-" + uses;
         folder = Rig.FOLDER.resolve(name);
         String history = folder.resolve("history").toUri().toString();
         ledger = new Ledger(name, history, PARTITIONS);
