@@ -33,7 +33,7 @@ from inference_constructs.streaming import (
     StreamingStore,
     StreamMetrics,
 )
-from inference_contracts.streaming_job import DEAD_LETTERS_SUFFIX, JobSignalStore
+from inference_contracts.streaming_job import JobSignalStore
 from inference_contracts.streaming_names import (
     JOB_FUNCTIONS_OUTPUT,
     flink_application,
@@ -161,7 +161,7 @@ class StreamingStack(cdk.Stack):
     def _add_job(self, job: StreamingJob) -> Mapping[str, str]:
         """Add the topics, the application, the tools and the alarms of a job. Return the tools' names."""
         scope = Construct(self, f"Job-{job.name}")
-        events = JobEvents(self._cluster, job.name, job.events.topic, job.name + DEAD_LETTERS_SUFFIX)
+        events = JobEvents(self._cluster, job.name, *job.topic_names)
         declared = self._add_topics(scope, job, events)
         document, _ = self._setup.write_document(job.name, self._document(job))
         name = flink_application(self._platform, job.name)
@@ -209,20 +209,18 @@ class StreamingStack(cdk.Stack):
         The first of several jobs that read a topic declares it: a name exists once in a cluster.
         """
         declared: list[Construct] = [
-            self._cluster.add_topic(
+            events.add_dead_letters(
                 scope,
                 "DeadLetters",
-                topic=events.dead_letters,
                 partitions=DEAD_LETTER_PARTITIONS,
                 retention_hours=_DEAD_LETTER_HOURS,
             )
         ]
         if events.events in self._partitions:
             if events.events not in self._topics:
-                self._topics[events.events] = self._cluster.add_topic(
+                self._topics[events.events] = events.add_events(
                     scope,
                     "Events",
-                    topic=events.events,
                     partitions=self._partitions[events.events],
                     retention_hours=job.events.retention_hours,
                 )

@@ -12,16 +12,32 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, is_dataclass
 from hashlib import sha256
-from typing import Any, Final, Literal, Self, get_type_hints
+from typing import Any, Final, Literal, NamedTuple, Self, get_type_hints
 
 #: Where Managed Service for Apache Flink passes the address of the document.
 PROPERTY_GROUP: Final = "job"
 ADDRESS_PROPERTY: Final = "configuration"
 #: What the topic of dead letters is called after the job.
-DEAD_LETTERS_SUFFIX: Final = "-dead-letters"
+_DEAD_LETTERS_SUFFIX: Final = "-dead-letters"
 
 IamAuthentication = Literal["iam", "none"]
 EndpointAuthentication = Literal["bearer", "none"]
+
+
+class TopicNames(NamedTuple):
+    """Names of the topics of a job."""
+
+    events: str
+    dead_letters: str
+
+    @classmethod
+    def of_job(cls, name: str, events: str) -> Self:
+        """Return the names. That of the dead letters follows from the job.
+
+        name: Name of the job.
+        events: Topic of its events.
+        """
+        return cls(events, name + _DEAD_LETTERS_SUFFIX)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

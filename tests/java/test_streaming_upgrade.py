@@ -24,7 +24,6 @@ from benchmarks.harness.stub_endpoint import stub_endpoint
 from inference_blueprints.loading import load_blueprint
 from inference_blueprints.serving.streaming.job_configuration import job_configuration
 from inference_contracts.streaming_job import (
-    DEAD_LETTERS_SUFFIX,
     JobEndpoint,
     StreamingJobConfiguration,
 )
@@ -35,7 +34,6 @@ from inference_local.streaming import job_processes
 from inference_local.streaming.click_stream import click_stream, expected_of
 from inference_local.streaming.job_processes import JobProcess, KafkaProcess, local_signal_store
 from inference_local.streaming.streaming_clients import (
-    ClickProducer,
     SignalWatch,
     read_dead_letters,
     read_history,
@@ -118,7 +116,6 @@ def test_the_job_of_the_last_release_goes_on_with_more_subtasks(
     of subtasks would stop the new job, or lose or repeat sessions."""
     former = FormerRelease(tmp_path)
     [job, *_] = load_blueprint(BLUEPRINT).blueprint.spec.streaming
-    topic, letters = job.events.topic, job.name + DEAD_LETTERS_SUFFIX
     old, new = tmp_path / "old", tmp_path / "new"
     old.mkdir()
     java_programs.build(job_processes.MODULES, tmp_path / "maven.log")
@@ -128,7 +125,7 @@ def test_the_job_of_the_last_release_goes_on_with_more_subtasks(
         java_programs.build(job_processes.MODULES, tmp_path / "former-maven.log")
     with ProcessGroup() as processes, ValkeyServer(tmp_path / "valkey") as valkey, stub_endpoint() as url:
         kafka = KafkaProcess(tmp_path, processes)
-        kafka.start({topic: (PARTITIONS, 24), letters: (1, 24)})
+        kafka.start_for(job, partitions=PARTITIONS)
         today = job_configuration(
             job,
             platform="streaming",
@@ -161,7 +158,7 @@ def test_the_job_of_the_last_release_goes_on_with_more_subtasks(
         expected = expected_of(clicks)
         with (
             SignalWatch(valkey.client, job.signal.name) as watch,
-            ClickProducer(kafka.address, topic, clicks, began) as producer,
+            kafka.producer(job, clicks, began) as producer,
         ):
             until(lambda: time.time() > began + STOPPED_AT and watch.sightings, "the first signals")
             running = processes.processes[-1]
@@ -178,7 +175,7 @@ def test_the_job_of_the_last_release_goes_on_with_more_subtasks(
                 return LeftBehind(
                     watch.visible(),
                     read_history(tmp_path / "history"),
-                    read_dead_letters(kafka.address, letters),
+                    read_dead_letters(kafka.address, job),
                     watch.sightings,
                 )
 

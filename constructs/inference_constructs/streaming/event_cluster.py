@@ -177,6 +177,30 @@ class JobEvents:
     dead_letters: str
     """`events`, `dead_letters`: Names of the topics."""
 
+    def add_events(
+        self, scope: Construct, construct_id: str, *, partitions: int, retention_hours: int
+    ) -> msk.CfnTopic:
+        """Declare the topic of events; `EventCluster.add_topic` has the parameters."""
+        return self.cluster.add_topic(
+            scope,
+            construct_id,
+            topic=self.events,
+            partitions=partitions,
+            retention_hours=retention_hours,
+        )
+
+    def add_dead_letters(
+        self, scope: Construct, construct_id: str, *, partitions: int, retention_hours: int
+    ) -> msk.CfnTopic:
+        """Declare the topic of dead letters; `EventCluster.add_topic` has the parameters."""
+        return self.cluster.add_topic(
+            scope,
+            construct_id,
+            topic=self.dead_letters,
+            partitions=partitions,
+            retention_hours=retention_hours,
+        )
+
     def grant_job(self, grantee: iam.IGrantable) -> None:
         """Allow what the job does: read events, and write dead letters as Kafka's Java client does."""
         self.cluster.grant_read(grantee, self.events, self.job)

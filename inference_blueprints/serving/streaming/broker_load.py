@@ -47,32 +47,36 @@ def topic_partitions(jobs: Iterable[StreamingJob]) -> dict[str, int]:
 
     jobs: Jobs of the blueprint.
     """
-    partitions: dict[str, int] = {}
+    return {
+        name: max(job_size(job).partitions for job in readers) for name, readers in _readers(jobs).items()
+    }
+
+
+def _readers(jobs: Iterable[StreamingJob]) -> dict[str, list[StreamingJob]]:
+    """Return the jobs that read each topic of events, by its name."""
+    readers: dict[str, list[StreamingJob]] = {}
     for _, job in usable(jobs):
-        topic = job.events.topic
-        partitions[topic] = max(partitions.get(topic, 0), job_size(job).partitions)
-    return partitions
+        readers.setdefault(job.topic_names.events, []).append(job)
+    return readers
 
 
 def broker_load(jobs: Iterable[StreamingJob]) -> BrokerLoad:
     """Return what jobs demand. A topic that several jobs read is written once."""
     jobs = list(jobs)
-    written: dict[str, float] = {}
-    stored: dict[str, float] = {}
-    partitions = sum(topic_partitions(jobs).values())
-    egress, connections = 0.0, 0
-    for _, job in usable(jobs):
-        load, size, topic = stream_load(job), job_size(job), job.events.topic
-        written[topic] = max(written.get(topic, 0.0), load.ingress_bytes_per_second)
-        stored[topic] = written[topic] * job.events.retention_hours * SECONDS_PER_HOUR
-        egress += load.ingress_bytes_per_second
-        connections += size.parallelism * _CONNECTIONS_PER_SUBTASK
-        partitions += DEAD_LETTER_PARTITIONS
+    written, stored, egress = 0.0, 0.0, 0.0
+    partitions, connections = sum(topic_partitions(jobs).values()), 0
+    for readers in _readers(jobs).values():
+        loads = [stream_load(job).ingress_bytes_per_second for job in readers]
+        written += max(loads)
+        stored += max(loads) * readers[-1].events.retention_hours * SECONDS_PER_HOUR
+        egress += sum(loads)
+        connections += sum(job_size(job).parallelism for job in readers) * _CONNECTIONS_PER_SUBTASK
+        partitions += len(readers) * DEAD_LETTER_PARTITIONS
     return BrokerLoad(
-        ingress_mb_per_second=sum(written.values()) / MB,
+        ingress_mb_per_second=written / MB,
         egress_mb_per_second=egress / MB,
         partitions=partitions * _REPLICAS,
-        stored_gb=sum(stored.values()) / GB,
+        stored_gb=stored / GB,
         connections=connections,
     )
 

@@ -7,7 +7,6 @@ from inference_blueprints.serving.streaming.stream_load import stream_load
 from inference_blueprints.spec.types import StreamingJob
 from inference_contracts.prompt_template import template_tree
 from inference_contracts.streaming_job import (
-    DEAD_LETTERS_SUFFIX,
     IamAuthentication,
     JobEndpoint,
     JobHistory,
@@ -45,15 +44,16 @@ def job_configuration(
     """
     size = job_size(job)
     schema = job.answer.json_schema
+    names = job.topic_names
     return StreamingJobConfiguration(
         name=job.name,
         platform=platform,
         kafka=JobKafka(
             bootstrap_servers=bootstrap_servers,
             authentication=kafka_authentication,
-            topic=job.events.topic,
+            topic=names.events,
             group=job.name,
-            dead_letter_topic=job.name + DEAD_LETTERS_SUFFIX,
+            dead_letter_topic=names.dead_letters,
         ),
         session=JobSession(
             key=job.session.key,

@@ -25,7 +25,7 @@ from inference_local.processes.child_processes import ProcessGroup, RunningProce
 from inference_local.processes.free_ports import free_ports
 from inference_local.real_time.real_time_run import wait_for_line
 from inference_local.streaming.click_stream import Click
-from inference_local.streaming.streaming_clients import ClickProducer, events_producer, topics_of
+from inference_local.streaming.streaming_clients import ClickProducer
 from inference_runtime import runtime_directory
 
 MODULES = ("local-streaming", "enrichment-job")
@@ -79,12 +79,17 @@ class KafkaProcess:
     def start_for(
         self, job: StreamingJob, *, partitions: int, letter_partitions: int = 1, hours: int = 24
     ) -> None:
-        """Start the broker with what a job needs, empty; `topics_of` has the parameters."""
-        self.start(topics_of(job, partitions=partitions, letter_partitions=letter_partitions, hours=hours))
+        """Start the broker with the topics of a job, empty.
+
+        partitions, letter_partitions: Partitions of its events, and of its dead letters.
+        hours: Hours for which both are kept.
+        """
+        names = job.topic_names
+        self.start({names.events: (partitions, hours), names.dead_letters: (letter_partitions, hours)})
 
     def producer(self, job: StreamingJob, clicks: Sequence[Click], began: float) -> ClickProducer:
         """Return what sends clicks as events of a job."""
-        return events_producer(self.address, job, clicks, began)
+        return ClickProducer(self.address, job, clicks, began)
 
 
 class JobProcess:

@@ -15,7 +15,6 @@ from kafka import KafkaConsumer, KafkaProducer, TopicPartition
 from valkey.exceptions import ConnectionError as ValkeyConnectionError
 
 from inference_blueprints.spec.types import StreamingJob
-from inference_contracts.streaming_job import DEAD_LETTERS_SUFFIX
 from inference_contracts.units import MILLISECONDS_PER_SECOND
 from inference_local.streaming.click_stream import Click
 from inference_local.streaming.streaming_counts import Sighting
@@ -29,14 +28,14 @@ class ClickProducer:
     """Sends records at their times, in the background. Use it as a context manager.
 
     address: Address of the broker.
-    topic: Topic of the events.
+    job: The job that reads them.
     clicks: The records, in the order in which they are due.
     began: When the stream begins, in seconds since 1970.
     """
 
-    def __init__(self, address: str, topic: str, clicks: Sequence[Click], began: float) -> None:
+    def __init__(self, address: str, job: StreamingJob, clicks: Sequence[Click], began: float) -> None:
         self._producer: Any = KafkaProducer(bootstrap_servers=address, acks="all", linger_ms=5)
-        self._topic = topic
+        self._name = job.topic_names.events
         self._clicks = clicks
         self._began = began
         self._stopped = threading.Event()
@@ -74,7 +73,7 @@ class ClickProducer:
                 if self._stopped.is_set():
                     return
                 # One key per session: its records keep their order.
-                results.append(self._producer.send(self._topic, key=click.session.encode(), value=click.body))
+                results.append(self._producer.send(self._name, key=click.session.encode(), value=click.body))
                 self.sent += 1
             self._producer.flush()
             for result in results:
@@ -143,24 +142,12 @@ class SignalWatch:
                 self._seen.append(Sighting(key.removeprefix(self._prefix), int(version), now))
 
 
-def topics_of(
-    job: StreamingJob, *, partitions: int, letter_partitions: int = 1, hours: int = 24
-) -> dict[str, tuple[int, int]]:
-    """Return partitions and hours of retention of a job's topics: of its events, and of its dead letters."""
-    letters = job.name + DEAD_LETTERS_SUFFIX
-    return {job.events.topic: (partitions, hours), letters: (letter_partitions, hours)}
-
-
-def events_producer(address: str, job: StreamingJob, clicks: Sequence[Click], began: float) -> ClickProducer:
-    """Return what sends clicks to the topic of a job's events; `ClickProducer` has the parameters."""
-    return ClickProducer(address, job.events.topic, clicks, began)
-
-
-def read_dead_letters(address: str, topic: str) -> list[dict[str, Any]]:
-    """Return all records of a topic."""
+def read_dead_letters(address: str, job: StreamingJob) -> list[dict[str, Any]]:
+    """Return all dead letters of a job."""
+    name = job.topic_names.dead_letters
     consumer: Any = KafkaConsumer(bootstrap_servers=address, enable_auto_commit=False)
     try:
-        partitions = [TopicPartition(topic, number) for number in consumer.partitions_for_topic(topic) or ()]
+        partitions = [TopicPartition(name, number) for number in consumer.partitions_for_topic(name) or ()]
         ends = consumer.end_offsets(partitions)
         consumer.assign(partitions)
         consumer.seek_to_beginning(*partitions)

@@ -11,7 +11,6 @@ from inference_blueprints.serving.streaming.broker_load import DEAD_LETTER_PARTI
 from inference_blueprints.serving.streaming.job_configuration import job_configuration
 from inference_blueprints.serving.streaming.job_size import job_size
 from inference_blueprints.spec.types import Blueprint, StreamingJob
-from inference_contracts.streaming_job import DEAD_LETTERS_SUFFIX
 from inference_contracts.units import MILLISECONDS_PER_SECOND
 from inference_local.emulator.serverless_cache.valkey_server import ValkeyServer
 from inference_local.java import java_programs
@@ -68,14 +67,15 @@ class _Parts:
     kafka: KafkaProcess
     job: JobProcess
     watch: SignalWatch
-    dead_letter_topic: str
+    described: StreamingJob
+    """The job in the blueprint."""
 
     def left_behind(self) -> LeftBehind:
         """Return what the job has left behind so far."""
         return LeftBehind(
             self.watch.visible(),
             read_history(self.directory / "history"),
-            read_dead_letters(self.kafka.address, self.dead_letter_topic),
+            read_dead_letters(self.kafka.address, self.described),
             self.watch.sightings,
         )
 
@@ -134,7 +134,6 @@ def _start(
 ) -> _Parts:
     size = job_size(job)
     kafka = KafkaProcess(directory, processes)
-    letters = job.name + DEAD_LETTERS_SUFFIX
     kafka.start_for(
         job,
         partitions=size.partitions,
@@ -152,7 +151,7 @@ def _start(
     )
     process = JobProcess(directory, processes, configuration, min(size.parallelism, _MAX_PARALLELISM))
     process.start()
-    return _Parts(directory, kafka, process, SignalWatch(valkey.client, job.signal.name), letters)
+    return _Parts(directory, kafka, process, SignalWatch(valkey.client, job.signal.name), job)
 
 
 def _replay(

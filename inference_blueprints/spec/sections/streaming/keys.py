@@ -15,6 +15,7 @@ from inference_blueprints.spec.section import (
     Section,
     SecurityGroupId,
 )
+from inference_contracts.streaming_job import TopicNames
 
 
 class ExpressKafka(Section):
@@ -151,3 +152,8 @@ class StreamingJob(Section):
     parallelism: int | None = Field(default=None, ge=1, le=512)
     """Parallel subtasks at the start. Without it, `blueprints plan` chooses the number. Autoscaling may
     raise it while the job runs."""
+
+    @property
+    def topic_names(self) -> TopicNames:
+        """Names of the job's topics in Kafka."""
+        return TopicNames.of_job(self.name, self.events.topic)

@@ -13,7 +13,6 @@ from inference_blueprints.spec.wording import Path, allowed, listing, quote, sug
 from inference_blueprints.spec.zones import platform_zones
 from inference_catalog.streaming_figures import regions_without_flink_logs
 from inference_contracts.errors import Finding
-from inference_contracts.streaming_job import DEAD_LETTERS_SUFFIX
 from inference_contracts.units import MILLISECONDS_PER_SECOND, SECONDS_PER_HOUR
 
 JOBS: Path = ("spec", "streaming")
@@ -161,7 +160,7 @@ def sessions_hold_together(spec: Spec) -> Iterator[Finding]:
 @rule
 def topics_agree(spec: Spec) -> Iterator[Finding]:
     """Check that jobs which read the same topic describe it alike, and that none reads dead letters."""
-    dead = {job.name + DEAD_LETTERS_SUFFIX: job.name for _, job in usable(spec.streaming)}
+    dead = {job.topic_names.dead_letters: job.name for _, job in usable(spec.streaming)}
     first: dict[str, StreamingJob] = {}
     for index, job in usable(spec.streaming):
         path, events = (*JOBS, index, "events"), job.events
