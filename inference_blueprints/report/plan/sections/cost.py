@@ -16,6 +16,7 @@ from inference_blueprints.report.plan.sections.batch_workers import BATCH_WORKER
 from inference_blueprints.report.plan.sections.kafka import KAFKA, KafkaSummary
 from inference_blueprints.report.plan.sections.pools import POOLS
 from inference_blueprints.report.plan.sections.processes import PROCESSES
+from inference_blueprints.report.plan.sections.scaling import SCALING
 from inference_blueprints.report.plan.sections.signal_store import SIGNAL_STORE, SignalStorePrice
 from inference_blueprints.report.plan.sections.streaming import STREAMING, StreamingSummary
 from inference_blueprints.report.pricing.batch_signals_price import batch_signal_items
@@ -116,12 +117,16 @@ def _pool_item(pool: PoolSummary, *, is_elastic: bool) -> CostItem:
     nodes = f"{pool.nodes_used} {'node' if pool.nodes_used == 1 else 'nodes'} all month"
     if is_elastic:
         nodes += ", as if all elastic workers always ran"
-    name = f"pool {pool.name}"
+    name = _pool_name(pool)
     if pool.usd_per_hour_used is not None:
         return _hourly(name, nodes, pool.usd_per_hour_used)
     bound = pool.usd_per_hour_used_at_most
     assumption = f"{nodes}; no price known" if bound is None else f"{nodes}, at most"
     return _hourly(name, assumption, bound, is_bound=bound is not None)
+
+
+def _pool_name(pool: PoolSummary) -> str:
+    return f"pool {pool.name}"
 
 
 def _volumes(
@@ -280,12 +285,24 @@ def _by_use(spec: Spec, services: ServicePrices) -> Iterator[CostItem]:
         yield _item("batch services", "functions, state machines, queues, tables and objects", None)
 
 
+def month_in_short(summary: PlanSummary) -> str:
+    """Return the cost of a month in a few words: a sum without the price of a pool is not the whole."""
+    cost = summary[PLATFORM_COST]
+    unknown = [pool.name for pool in summary[POOLS] if _pool_name(pool) in cost.not_priced]
+    if unknown:
+        return f"{cost.usd_per_month:,.0f} USD a month without the nodes of {', '.join(unknown)}"
+    most = "at most " if summary[SCALING] else _most(cost)
+    return f"{most}{cost.usd_per_month:,.0f} USD a month"
+
+
+def _most(cost: PlatformCost) -> str:
+    return "at most " if any(item.is_bound for item in cost.items) else ""
+
+
 def month(summary: PlanSummary) -> TextTable:
     """Return the table of a month's cost."""
     cost = summary[PLATFORM_COST]
-    amount = usd(cost.usd_per_month)
-    if any(item.is_bound for item in cost.items):
-        amount = f"at most {amount}"
+    amount = f"{_most(cost)}{usd(cost.usd_per_month)}"
     total = ("total of the priced parts", "", amount)
     return TextTable(
         "Cost of a month",
