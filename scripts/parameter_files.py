@@ -18,6 +18,7 @@ from __future__ import annotations
 import argparse
 import ast
 import re
+import signal
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import MappingProxyType
@@ -133,4 +134,5 @@ def _prose(tree: ast.Module) -> set[ast.AST]:
 
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # `| head` ends it
     main()

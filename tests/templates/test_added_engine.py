@@ -2,29 +2,18 @@
 
 from __future__ import annotations
 
-import copy
 import json
-import os
-import shutil
-import subprocess
-import sys
-from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
-from import_graph import python_path
 
 import inference_catalog as catalog
-from inference_blueprints.resources import root
-from tests.templates.conftest import BASE
-from tests.templates.synthesis import CONTEXT
+from tests.templates.copied_library import CopiedLibrary
 
 pytestmark = pytest.mark.thorough
 
 ENGINES = "inference_blueprints/serving/engines"
 DATA = "catalog/inference_catalog/data/engines"
-LINKED = ("blueprints", "cdk.json", "charts", "constructs", "contracts", "helm_values", "runtime", "stacks")
 KEYS = "inference_blueprints/spec/sections/models/keys.py"
 
 CLASS = '''
@@ -124,55 +113,28 @@ print(json.dumps({
 
 
 @pytest.fixture(scope="module")
-def copied(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def copied(tmp_path_factory: pytest.TempPathFactory) -> CopiedLibrary:
     """A copy of the library with the engine, a right file and a wrong one."""
-    copied = tmp_path_factory.mktemp("library")
-    for name in ("inference_blueprints", "catalog"):
-        shutil.copytree(root() / name, copied / name, ignore=shutil.ignore_patterns("__pycache__"))
-    for name in (
-        "blueprints",
-        "cdk.json",
-        "charts",
-        "constructs",
-        "contracts",
-        "helm_values",
-        "runtime",
-        "stacks",
-    ):
-        (copied / name).symlink_to(root() / name)
-    shutil.copy(root() / "app.py", copied)  # which imports what lies beside the file that a link leads to
-    (copied / ENGINES / "quick.py").write_text(CLASS.lstrip())
-    (copied / DATA / "quick.json").write_text(json.dumps(ENTRY))
-    for name, anchor, added in EDITS:
-        text = (copied / name).read_text()
-        assert text.count(anchor) == 1, f"{name} has no one place before {anchor!r}"
-        (copied / name).write_text(text.replace(anchor, added + anchor))
+    copied = CopiedLibrary.make(
+        tmp_path_factory.mktemp("library"),
+        changed=("inference_blueprints", "catalog"),
+        added={f"{ENGINES}/quick.py": CLASS, f"{DATA}/quick.json": json.dumps(ENTRY)},
+        edits=EDITS,
+    )
     for name, arguments in (("right", {"seed": 7}), ("wrong", {"model": "x", "port": 1, "sead": 7})):
-        document = copy.deepcopy(dict(BASE))
-        [model] = document["spec"]["models"]
-        model["engine"] = {"quick": {"args": arguments}}
-        (copied / f"{name}.yaml").write_text(yaml.safe_dump(document))
+
+        def change(spec: dict[str, Any], arguments: dict[str, Any] = arguments) -> None:
+            [model] = spec["models"]
+            model["engine"] = {"quick": {"args": arguments}}
+
+        copied.write_blueprint(name, change)
     return copied
 
 
-def run(copied: Path, *arguments: str, **environment: str) -> str:
-    """Run a program of the copy and return what it prints."""
-    ran = subprocess.run(
-        [sys.executable, *arguments],
-        env={**os.environ, "PYTHONPATH": python_path(copied), **environment},
-        cwd=copied,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert ran.returncode == 0, ran.stderr
-    return ran.stdout
-
-
 @pytest.fixture(scope="module")
-def planned(copied: Path) -> dict[str, Any]:
+def planned(copied: CopiedLibrary) -> dict[str, Any]:
     """What the copy says of the files."""
-    result: dict[str, Any] = json.loads(run(copied, "-c", PROGRAM))
+    result: dict[str, Any] = json.loads(copied.run("-c", PROGRAM))
     return result
 
 
@@ -199,9 +161,7 @@ def test_what_the_plan_owns_is_refused_with_its_reason(planned: dict[str, Any]) 
     ]
 
 
-def test_the_app_deploys_it(copied: Path) -> None:
+def test_the_app_deploys_it(copied: CopiedLibrary) -> None:
     """Red if charts or stacks need an entry per engine."""
-    context = {**CONTEXT, "blueprint": "right.yaml"}
-    run(copied, "app.py", CDK_CONTEXT_JSON=json.dumps(context), CDK_OUTDIR=str(copied / "cdk.out"))
-    rendered = [path.read_text() for path in (copied / "cdk.out").glob("*.template.json")]
+    rendered = [path.read_text() for path in copied.synthesise().glob("*.template.json")]
     assert any("registry.example.com/quick" in text for text in rendered)

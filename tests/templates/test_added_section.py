@@ -2,29 +2,14 @@
 
 from __future__ import annotations
 
-import copy
 import json
-import os
-import shutil
-import subprocess
-import sys
-from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
-from import_graph import python_path
 
-from inference_blueprints.resources import root
-from tests.templates.conftest import BASE
-from tests.templates.synthesis import CONTEXT
+from tests.templates.copied_library import CopiedLibrary
 
 pytestmark = pytest.mark.thorough
-
-COPIED = ("inference_blueprints", "stacks")
-LINKED = (
-    *("blueprints", "catalog", "cdk.json", "charts", "constructs", "contracts", "helm_values", "runtime"),
-)
 
 SECTION = '''
 """Money that teams may spend: keys and rules."""
@@ -142,47 +127,28 @@ print(json.dumps({
 
 
 @pytest.fixture(scope="module")
-def house(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def copied(tmp_path_factory: pytest.TempPathFactory) -> CopiedLibrary:
     """A copy of the library with the section, a right file and a broken one."""
-    house = tmp_path_factory.mktemp("house")
-    for room in COPIED:
-        shutil.copytree(root() / room, house / room, ignore=shutil.ignore_patterns("__pycache__"))
-    shutil.copy(root() / "app.py", house)  # which imports what lies beside the file that a link leads to
-    for name in LINKED:
-        (house / name).symlink_to(root() / name)
-    (house / "inference_blueprints/spec/sections/budgets.py").write_text(SECTION.lstrip())
-    (house / "stacks/budgets_stack.py").write_text(STACK.lstrip())
-    for name, anchor, added in EDITS:
-        text = (house / name).read_text()
-        assert text.count(anchor) == 1, f"{name} has no one place before {anchor!r}"
-        (house / name).write_text(text.replace(anchor, added + anchor))
+    copied = CopiedLibrary.make(
+        tmp_path_factory.mktemp("library"),
+        changed=("inference_blueprints", "stacks"),
+        added={
+            "inference_blueprints/spec/sections/budgets.py": SECTION,
+            "stacks/budgets_stack.py": STACK,
+        },
+        edits=EDITS,
+    )
     right = {"totalUsd": 900, "shares": [{"team": "ads", "usd": 500}, {"team": "seo", "usd": 400}]}
     broken = {"totalUsd": 900, "shares": [{"team": "ads", "usd": "500"}, {"team": "seo", "usd": 1000}]}
-    for name, budgets in (("right", right), ("broken", broken)):
-        document = copy.deepcopy(dict(BASE))
-        document["spec"]["budgets"] = budgets
-        (house / f"{name}.yaml").write_text(yaml.safe_dump(document))
-    return house
-
-
-def run(house: Path, *arguments: str, **environment: str) -> str:
-    """Run a program of the copy and return what it prints."""
-    ran = subprocess.run(
-        [sys.executable, *arguments],
-        env={**os.environ, "PYTHONPATH": f"{python_path(house)}:{root() / 'scripts'}", **environment},
-        cwd=house,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert ran.returncode == 0, ran.stderr
-    return ran.stdout
+    copied.write_blueprint("right", lambda spec: spec.update(budgets=right))
+    copied.write_blueprint("broken", lambda spec: spec.update(budgets=broken))
+    return copied
 
 
 @pytest.fixture(scope="module")
-def read(house: Path) -> dict[str, Any]:
+def read(copied: CopiedLibrary) -> dict[str, Any]:
     """What the copy reads from the files and writes about the section."""
-    result: dict[str, Any] = json.loads(run(house, "-c", PROGRAM))
+    result: dict[str, Any] = json.loads(copied.run("-c", PROGRAM))
     return result
 
 
@@ -204,9 +170,7 @@ def test_the_schema_and_the_reference_describe_it(read: dict[str, Any]) -> None:
     assert "- No team may spend more than all teams." in read["reference"]
 
 
-def test_the_app_builds_its_stack(house: Path) -> None:
-    context = {**CONTEXT, "blueprint": "right.yaml"}
-    run(house, "app.py", CDK_CONTEXT_JSON=json.dumps(context), CDK_OUTDIR=str(house / "cdk.out"))
-    template = json.loads((house / "cdk.out/try-Budgets.template.json").read_text())
+def test_the_app_builds_its_stack(copied: CopiedLibrary) -> None:
+    template = json.loads((copied.synthesise() / "try-Budgets.template.json").read_text())
     values = {resource["Properties"]["Value"] for resource in template["Resources"].values()}
     assert values == {"500 USD", "400 USD"}

@@ -6,7 +6,7 @@ from inference_constructs.policy_statements import Statement
 
 
 def send_traces() -> Statement:
-    """Return the statement. Neither action has resources.
+    """Return the statement. It is no ``grant_…``, which would take a grantee. Neither action has resources.
 
     The actions are those of the managed policy AWSXRayDaemonWriteAccess that an agent without sampling rules
     of X-Ray calls; Service Authorization Reference, "Actions, resources, and condition keys for AWS X-Ray".

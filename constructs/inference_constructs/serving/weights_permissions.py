@@ -1,7 +1,8 @@
 """IAM statements to read and write a model's weights and to read its token.
 
-The statements are IAM JSON and not CDK grants. The bucket, the secret and their keys belong to the user and
-are known only by name, so conditions limit the use of a key to one service and to named objects.
+The statements are IAM JSON and not CDK grants, so no function is called ``grant_…``: it takes no grantee, and
+adds nothing to a role. The bucket, the secret and their keys belong to the user and are known only by name,
+so conditions limit the use of a key to one service and to named objects.
 """
 
 from __future__ import annotations

@@ -47,7 +47,45 @@ class LogBucket(s3.Bucket):
         acknowledge(self, {"S1": "A log bucket that logs its own access would create new logs without end."})
 
 
-class DataBucket(s3.Bucket):
+class _KeyBucket(s3.Bucket):
+    """A private bucket whose objects have a customer managed key.
+
+    encryption_key: KMS key of every object.
+    retain: Whether the bucket outlives its stack; otherwise its objects are deleted with it.
+    log_bucket: Bucket of the access logs; None without them.
+    versioned: Whether replaced and deleted objects are kept.
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        construct_id: str,
+        *,
+        encryption_key: kms.IKey,
+        lifecycle_rules: Sequence[s3.LifecycleRule],
+        retain: bool,
+        log_bucket: s3.IBucket | None = None,
+        versioned: bool = False,
+    ) -> None:
+        super().__init__(
+            scope,
+            construct_id,
+            block_public_access=s3.BlockPublicAccess.BLOCK_ALL,
+            bucket_key_enabled=True,
+            encryption=s3.BucketEncryption.KMS,
+            encryption_key=encryption_key,
+            enforce_ssl=True,
+            lifecycle_rules=lifecycle_rules,
+            removal_policy=cdk.RemovalPolicy.RETAIN if retain else cdk.RemovalPolicy.DESTROY,
+            auto_delete_objects=not retain,
+            server_access_logs_bucket=log_bucket,
+            server_access_logs_prefix=f"s3/{construct_id.lower()}/" if log_bucket else None,
+            versioned=versioned,
+        )
+        self._key = encryption_key
+
+
+class DataBucket(_KeyBucket):
     """A private, versioned bucket under a customer managed key, with access logs.
 
     Parameters
@@ -81,11 +119,7 @@ class DataBucket(s3.Bucket):
         super().__init__(
             scope,
             construct_id,
-            block_public_access=s3.BlockPublicAccess.BLOCK_ALL,
-            bucket_key_enabled=True,
-            encryption=s3.BucketEncryption.KMS,
             encryption_key=encryption_key,
-            enforce_ssl=True,
             lifecycle_rules=[
                 s3.LifecycleRule(
                     abort_incomplete_multipart_upload_after=cdk.Duration.days(7),
@@ -98,13 +132,10 @@ class DataBucket(s3.Bucket):
                 # What remains of an object whose versions have all expired.
                 *([s3.LifecycleRule(expired_object_delete_marker=True)] if expire_days else []),
             ],
-            removal_policy=cdk.RemovalPolicy.RETAIN if retain else cdk.RemovalPolicy.DESTROY,
-            auto_delete_objects=not retain,
-            server_access_logs_bucket=log_bucket,
-            server_access_logs_prefix=f"s3/{construct_id.lower()}/",
+            retain=retain,
+            log_bucket=log_bucket,
             versioned=True,
         )
-        self._key = encryption_key
         if sends_events:
             # CDK's own property would add a Lambda function that writes this setting.
             cast(s3.CfnBucket, self.node.default_child).add_property_override(
@@ -142,7 +173,7 @@ class DataBucket(s3.Bucket):
         )
 
 
-class CacheBucket(s3.Bucket):
+class CacheBucket(_KeyBucket):
     """A private bucket under a customer managed key. Its objects expire, and it is deleted with its stack.
 
     Parameters
@@ -159,21 +190,15 @@ class CacheBucket(s3.Bucket):
         super().__init__(
             scope,
             construct_id,
-            block_public_access=s3.BlockPublicAccess.BLOCK_ALL,
-            bucket_key_enabled=True,
-            encryption=s3.BucketEncryption.KMS,
             encryption_key=encryption_key,
-            enforce_ssl=True,
             lifecycle_rules=[
                 s3.LifecycleRule(
                     abort_incomplete_multipart_upload_after=cdk.Duration.days(1),
                     expiration=cdk.Duration.days(expire_days),
                 )
             ],
-            removal_policy=cdk.RemovalPolicy.DESTROY,
-            auto_delete_objects=True,
+            retain=False,
         )
-        self._key = encryption_key
         acknowledge(
             self, {"S1": "Each prompt reads and writes many objects. The log would be larger than the cache."}
         )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import parameter_files
@@ -57,3 +59,15 @@ def test_a_word_with_other_meanings_counts_where_its_subject_is_named(tmp_path: 
     (tmp_path / "events.py").write_text("from any import JobKafka\nkafka.topic")
     found = parameter_files.naming_files(tmp_path, "topics?", parameter_files.CONTEXTS["streaming.topic"])
     assert set(found) == {"events.py"}
+
+
+@pytest.mark.clock
+def test_a_reader_may_stop_reading() -> None:
+    """Red if `parameter_files.py vllm | head` ends with a traceback."""
+    with subprocess.Popen(
+        [sys.executable, parameter_files.__file__, "vllm"], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as process:
+        assert process.stdout
+        assert process.stderr
+        process.stdout.close()
+        assert process.stderr.read() == b""
