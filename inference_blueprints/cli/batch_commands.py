@@ -12,7 +12,7 @@ import typer
 
 from inference_blueprints.cli.json_output import print_json
 from inference_blueprints.cli.json_output import print_progress as _say
-from inference_blueprints.cli.options import NameOrPath, Output, OutputOption
+from inference_blueprints.cli.options import ExitCode, NameOrPath, Output, OutputOption
 from inference_contracts.errors import UserError
 
 if TYPE_CHECKING:
@@ -42,18 +42,17 @@ def register(root: typer.Typer) -> None:
 
 def token(name_or_path: NameOrPath, output: OutputOption = Output.TEXT) -> None:
     """Print a token for the batch API. OpenAI clients use it as `api_key`."""
-    import boto3
-
     from inference_blueprints.operate.aws.account import Account
     from inference_blueprints.operate.batch.client_token import batch_token
     from inference_contracts.batch_limits import ACCEPTED_TOKEN_SECONDS
 
     blueprint, _ = _described(name_or_path)
     environment = blueprint.spec.environment
-    region = environment.region
-    session = boto3.Session(region_name=region)
-    account = environment.account or Account(region).number
-    signed = batch_token(session, platform=blueprint.metadata.name, region=region, account=account)
+    account = Account(environment.region)
+    number = environment.account or account.number
+    signed = batch_token(
+        account.session, platform=blueprint.metadata.name, region=account.region, account=number
+    )
     if output is Output.JSON:
         print_json({"token": signed, "expiresInSeconds": ACCEPTED_TOKEN_SECONDS})
         return
@@ -242,8 +241,6 @@ def _described(name_or_path: str) -> tuple[Blueprint, Batch]:
 
 def _api(name_or_path: str, address: str | None) -> BatchApiClient:
     """Return a client of the platform's batch API."""
-    import boto3
-
     from inference_blueprints.operate.aws.account import Account
     from inference_blueprints.operate.batch.batch_api_address import batch_address
     from inference_blueprints.operate.batch.batch_api_client import BatchApiClient
@@ -253,8 +250,7 @@ def _api(name_or_path: str, address: str | None) -> BatchApiClient:
     platform, environment = blueprint.metadata.name, blueprint.spec.environment
     account = Account(environment.region)
     account.demand(environment.account)
-    session = boto3.Session(region_name=environment.region)
-    sign = signer(session, region=environment.region)
+    sign = signer(account.session, region=environment.region)
     return BatchApiClient(address or batch_address(account, platform), sign)
 
 
@@ -295,7 +291,7 @@ def _watch(api: BatchApiClient, job_id: str, output: Output) -> None:
     else:
         _print_errors(job)
     if job["status"] != "completed":
-        raise typer.Exit(1)
+        raise typer.Exit(ExitCode.FAILED)
 
 
 def _progress(job: Job) -> str:

@@ -15,7 +15,7 @@ import typer
 from inference_blueprints.cli.added_commands import demand_replay
 from inference_blueprints.cli.blueprint_commands import load, writing_model_index
 from inference_blueprints.cli.json_output import print_json
-from inference_blueprints.cli.options import ModelOption, Output, OutputOption, TraceOption
+from inference_blueprints.cli.options import ExitCode, ModelOption, Output, OutputOption, TraceOption
 from inference_contracts.errors import UserError
 
 if TYPE_CHECKING:
@@ -111,7 +111,7 @@ def benchmark(
             (benchmark_text.comparison(found, tuned), benchmark_text.latencies(found)),
         )
     if found.measurement.failures:
-        raise typer.Exit(1)
+        raise typer.Exit(ExitCode.FAILED)
 
 
 def _say(line: str) -> None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from inference_blueprints.cli.json_output import print_json
-from inference_blueprints.cli.options import NameOrInput, Output, OutputOption
+from inference_blueprints.cli.options import ExitCode, NameOrInput, Output, OutputOption
 from inference_contracts.errors import BlueprintError, Problem, UserError
 
 if TYPE_CHECKING:
@@ -154,7 +154,7 @@ def validate(
         if not errors:
             print(f"{', '.join(names_or_paths)}: valid")
     if errors:
-        raise typer.Exit(1)
+        raise typer.Exit(ExitCode.FAILED)
 
 
 def schema() -> None:
@@ -212,7 +212,7 @@ def plan(
     if output is Output.JSON:
         print_json({**as_dict(summary), "warnings": _as_dicts(loaded.warnings)})
         if hard_limits(summary[SERVICE_QUOTAS]):
-            raise typer.Exit(1)
+            raise typer.Exit(ExitCode.FAILED)
         return
     from rich.console import Console
 

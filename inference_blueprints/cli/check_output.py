@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from inference_blueprints.cli.json_output import print_json
-from inference_blueprints.cli.options import Output
+from inference_blueprints.cli.options import ExitCode, Output
 
 if TYPE_CHECKING:
     from inference_blueprints.operate.check_results import CheckResult
@@ -29,4 +29,4 @@ def show(results: Iterator[CheckResult], output: Output) -> None:
     if output is Output.JSON:
         print_json([asdict(result) for result in seen])
     if any(result.severity == "error" for result in seen):
-        raise typer.Exit(1)
+        raise typer.Exit(ExitCode.FAILED)

@@ -48,8 +48,6 @@ def costs(
     output: OutputOption = Output.TEXT,
 ) -> None:
     """Show what nodes cost in a time, by model and team. What is not known is unattributed."""
-    import boto3
-
     from inference_blueprints.loading import load_blueprint
     from inference_blueprints.operate.aws.account import Account
     from inference_blueprints.operate.batch.signing import signer
@@ -74,7 +72,7 @@ def costs(
     account = Account(region)
     account.demand(spec.environment.account)
     client = account.client("cloudwatch")
-    sign = signer(boto3.Session(region_name=region), region=region, service="monitoring")
+    sign = signer(account.session, region=region, service="monitoring")
     found = attributed_costs(
         CloudWatchPromql(client.meta.endpoint_url, sign, failure=UserError).range,
         name,

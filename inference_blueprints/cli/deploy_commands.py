@@ -16,7 +16,7 @@ import typer
 
 from inference_blueprints.cli.blueprint_commands import load
 from inference_blueprints.cli.json_output import print_json
-from inference_blueprints.cli.options import NameOrPath, Output, OutputOption, option_value
+from inference_blueprints.cli.options import ExitCode, NameOrPath, Output, OutputOption, option_value
 from inference_contracts.errors import UserError
 
 if TYPE_CHECKING:
@@ -191,11 +191,13 @@ def _deployed(name_or_path: str, outputs: dict[str, Any], lock: Path | None) -> 
 def diff(name_or_path: NameOrPath, cdk_arguments: CdkArguments = None, output: CdkOutput = None) -> None:
     """Show what `deploy` would change. With --fail, the exit code is 1 if there are changes."""
     reader, words = _reader(output, cdk_arguments)
-    load(name_or_path)
+    loaded = load(name_or_path)
+    if option_value(words, "--template") is None:  # else a file is compared, not the account
+        _demand_account(loaded, words)
     command = _cdk("diff", words)
     code = (_print_diff if reader is Output.JSON else _run)(command, name_or_path)
     if code and "--fail" in words:
-        raise typer.Exit(code)
+        raise typer.Exit(ExitCode.FAILED)
     _demand_success("diff", code)
 
 

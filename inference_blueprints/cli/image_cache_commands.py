@@ -10,7 +10,7 @@ import typer
 
 from inference_blueprints.cli.blueprint_commands import load
 from inference_blueprints.cli.json_output import print_json
-from inference_blueprints.cli.options import NameOrPath, Output, OutputOption
+from inference_blueprints.cli.options import ExitCode, NameOrPath, Output, OutputOption
 from inference_contracts.errors import UserError
 
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ def status(name_or_path: NameOrPath, output: OutputOption = Output.TEXT) -> None
         for each in found:
             print(each)
     if any(each.state != "current" for each in found):
-        raise typer.Exit(1)
+        raise typer.Exit(ExitCode.FAILED)
 
 
 def _wanted(name_or_path: str, pools: list[str]) -> tuple[str, Account, list[WantedSnapshot]]:
@@ -135,7 +135,7 @@ def _report(baked: list[Baked], name_or_path: str, *, written: bool, output: Out
     for line in failed:
         _say(line)
     if failed:
-        raise typer.Exit(1)
+        raise typer.Exit(ExitCode.FAILED)
 
 
 def _say(line: str) -> None:

@@ -9,7 +9,7 @@ import typer
 
 from inference_blueprints.cli.blueprint_commands import load
 from inference_blueprints.cli.json_output import print_json
-from inference_blueprints.cli.options import Output, OutputOption
+from inference_blueprints.cli.options import ExitCode, Output, OutputOption
 
 OwnFile = Annotated[str, typer.Argument(metavar="FILE", help="YAML file of your own blueprint.")]
 
@@ -43,7 +43,7 @@ def lock(
             }
         )
         if changes and check:
-            raise typer.Exit(1)
+            raise typer.Exit(ExitCode.FAILED)
         return
     for change in changes:
         print(f"{change.part}: {change.new or 'no longer used'}")
@@ -51,6 +51,6 @@ def lock(
         print(f"{lock_path(path)}: every known version is pinned")
     elif check:
         print(f"{lock_path(path)}: the versions above are not pinned; run `blueprints lock {file}`")
-        raise typer.Exit(1)
+        raise typer.Exit(ExitCode.FAILED)
     else:
         print(f"wrote {lock_path(path)}")

@@ -9,19 +9,17 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from importlib import import_module
 from types import MappingProxyType
-from typing import Annotated
+from typing import Annotated, Any, cast
 
 import typer
 
 from inference_blueprints.cli.added_commands import KNOWN, added_module, added_names
-from inference_blueprints.cli.options import machine_output_wanted
+from inference_blueprints.cli.options import ExitCode, machine_output_wanted
 from inference_blueprints.garbage import collect_rarely
 from inference_contracts.errors import BlueprintError, Problem, UserError
-
-INTERRUPTED = 130
 
 #: Module of this package that registers each command or group of commands, in the order of the help text.
 MODULES: Mapping[str, str] = MappingProxyType(
@@ -95,32 +93,79 @@ def _describe(
 
 
 def main() -> None:
-    """Run the command line; an error that the user can fix is one line on standard error and exit code 1."""
+    """Run the command line. No error ends it with a traceback."""
+    try:
+        run()
+    except Exception as error:  # noqa: BLE001 - the last place that can turn a traceback into a line
+        _report(f"unexpected error: {type(error).__name__}: {error}; {_kept_details()}")
+        sys.exit(ExitCode.UNEXPECTED)
+
+
+def run() -> None:
+    """Run the command line, and exit; an error that the user can fix is one line on standard error.
+
+    An error of this program is raised.
+    """
     # pydantic would read the metadata of every installed package to look for plugins; the library has none.
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
     collect_rarely()
     try:
-        command_line(*sys.argv[1:2])()
+        # Commands return nothing; the number is that of `typer.Exit`.
+        ended = command_line(*sys.argv[1:2])(standalone_mode=False)
+    except typer.TyperException as error:
+        _report_usage(error)
+        sys.exit(error.exit_code)
     except UserError as error:
-        _report(error)
-        sys.exit(1)
-    except KeyboardInterrupt:
-        sys.exit(INTERRUPTED)
+        _report(str(error), error.problems if isinstance(error, BlueprintError) else ())
+        sys.exit(ExitCode.FAILED)
+    except (KeyboardInterrupt, typer.Abort):
+        sys.exit(ExitCode.INTERRUPTED)
     except BrokenPipeError:
         # The reader closed the pipe (`blueprints list | head`). Print nothing more, also not at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(0)
+        sys.exit(ExitCode.OK)
+    except OSError as error:
+        if error.strerror is None:
+            raise
+        _report(": ".join(str(part) for part in (error.filename, error.strerror) if part))
+        sys.exit(ExitCode.FAILED)
+    sys.exit(ended or ExitCode.OK)
 
 
-def _report(error: UserError) -> None:
-    if machine_output_wanted(sys.argv[1:]):
-        problems = (
-            error.problems if isinstance(error, BlueprintError) else [Problem("", 0, 0, "", str(error))]
-        )
-        print(json.dumps({"valid": False, "errors": [problem.as_dict() for problem in problems]}, indent=2))
+def _report_usage(error: typer.TyperException) -> None:
+    """Print an error of the command line: as typer does, or as JSON."""
+    if not machine_output_wanted(sys.argv[1:]):
+        cast(Any, error).show()  # of typer's ClickException, which has no public name
         return
-    for line in str(error).splitlines():
+    context = getattr(error, "ctx", None)
+    command = context.command_path if context else "blueprints"
+    _report(f"{error.format_message().rstrip('.')}; for arguments and options, run `{command} --help`")
+
+
+def _report(text: str, problems: Sequence[Problem] = ()) -> None:
+    """Print an error as lines on standard error, or as JSON on standard output.
+
+    problems: The same error with the positions in files, if it has some.
+    """
+    if machine_output_wanted(sys.argv[1:]):
+        found = [problem.as_dict() for problem in problems or (Problem("", 0, 0, "", text),)]
+        print(json.dumps({"valid": False, "errors": found}, indent=2))
+        return
+    for line in text.splitlines():
         print(line, file=sys.stderr)
+
+
+def _kept_details() -> str:
+    """Write the traceback of the present error to a file, and return where it is."""
+    import tempfile
+    import traceback
+
+    try:
+        with tempfile.NamedTemporaryFile("w", prefix="blueprints-", suffix=".txt", delete=False) as file:
+            traceback.print_exc(file=file)
+    except OSError as error:
+        return f"its details cannot be written: {error.strerror}"
+    return f"this is a fault of the program; please report it with the details in {file.name}"
 
 
 if __name__ == "__main__":

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from enum import StrEnum
+from enum import IntEnum, StrEnum
 from itertools import pairwise
 from pathlib import Path
 from typing import Annotated
@@ -16,6 +16,21 @@ class Output(StrEnum):
 
     TEXT = "text"
     JSON = "json"
+
+
+class ExitCode(IntEnum):
+    """Exit codes of every command. `docs/json-output.md` has them as a table."""
+
+    OK = 0
+    """The command did what it was asked for."""
+    FAILED = 1
+    """An input, the account or this machine is wrong, or a check found an error."""
+    USAGE = 2
+    """The command line is wrong: an unknown command or option, a missing argument, a wrong type."""
+    UNEXPECTED = 70
+    """An error in this program: EX_SOFTWARE of sysexits.h."""
+    INTERRUPTED = 130
+    """Ctrl-C ended it, as shells report it: 128 and the number of the signal. SIGTERM is 143, SIGHUP 129."""
 
 
 NameOrPath = Annotated[
@@ -49,7 +64,7 @@ DEFAULT_RUN_DIRECTORY = Path("build/run")
 
 def machine_output_wanted(arguments: list[str]) -> bool:
     """Return whether the arguments ask for JSON; it also works for arguments that cannot be parsed."""
-    return option_value(arguments, "--output", "-o") == Output.JSON
+    return option_value(arguments, "--output", "-o") == Output.JSON or f"-o{Output.JSON}" in arguments
 
 
 def option_value(arguments: Sequence[str], *names: str) -> str | None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from inference_blueprints.cli.json_output import print_json
-from inference_blueprints.cli.options import NameOrPath, Output, OutputOption
+from inference_blueprints.cli.options import ExitCode, NameOrPath, Output, OutputOption
 from inference_contracts.errors import UserError
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ def show_signals(found: Mapping[str, Record], keys: Sequence[str], output: Outpu
     for key in missing:
         print(f"{key}: has no value, or its value has expired", file=sys.stderr)
     if missing:
-        raise typer.Exit(1)
+        raise typer.Exit(ExitCode.FAILED)
 
 
 def _print_record(record: Record) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from inference_blueprints.cli.json_output import print_json, print_progress
-from inference_blueprints.cli.options import NameOrPath, Output, OutputOption
+from inference_blueprints.cli.options import ExitCode, NameOrPath, Output, OutputOption
 from inference_contracts.errors import UserError
 
 if TYPE_CHECKING:
@@ -109,4 +109,4 @@ def show_redrive(report: RedriveReport, output: Output, *, dry_run: bool) -> Non
         elif not report.counts:
             print("There are no dead letters.")
     if report.failed:
-        raise typer.Exit(1)
+        raise typer.Exit(ExitCode.FAILED)

@@ -11,7 +11,14 @@ import typer
 from inference_blueprints.cli.added_commands import demand_replay
 from inference_blueprints.cli.blueprint_commands import load, write_file, writing_model_index
 from inference_blueprints.cli.json_output import print_json
-from inference_blueprints.cli.options import ModelOption, NameOrPath, Output, OutputOption, TraceOption
+from inference_blueprints.cli.options import (
+    ExitCode,
+    ModelOption,
+    NameOrPath,
+    Output,
+    OutputOption,
+    TraceOption,
+)
 from inference_contracts.errors import UserError
 
 if TYPE_CHECKING:
@@ -78,7 +85,7 @@ def tune(
         print(f"wrote {page}", file=sys.stderr)
     _print(found, output)
     if found.best is None:
-        raise typer.Exit(1)
+        raise typer.Exit(ExitCode.FAILED)
     if write:
         _write(loaded, name_or_path, found)
 

@@ -10,7 +10,7 @@ import typer
 
 from inference_blueprints.cli.json_output import print_json
 from inference_blueprints.cli.lock_commands import OwnFile
-from inference_blueprints.cli.options import Output, OutputOption
+from inference_blueprints.cli.options import ExitCode, Output, OutputOption
 from inference_contracts.errors import UserError
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ def _upgrade(file: str, proposal: Proposal, output: Output, *, apply: bool) -> N
     else:
         _print(proposal, results)
     if failed and output is Output.JSON:
-        raise typer.Exit(1)
+        raise typer.Exit(ExitCode.FAILED)
     if failed:
         raise UserError("nothing was written; fix the errors above, and run the command again")
     if apply:

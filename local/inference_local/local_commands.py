@@ -12,6 +12,7 @@ from inference_blueprints.cli.blueprint_commands import load
 from inference_blueprints.cli.json_output import print_json
 from inference_blueprints.cli.options import (
     DEFAULT_RUN_DIRECTORY,
+    ExitCode,
     NameOrPath,
     Output,
     OutputOption,
@@ -143,7 +144,7 @@ def status(run_directory: RunDirectory = DEFAULT_RUN_DIRECTORY, output: OutputOp
         if state.signals:
             print(f"signals  {state.signals.address.host}:{state.signals.address.port}")
     if state is None:
-        raise typer.Exit(1)
+        raise typer.Exit(ExitCode.FAILED)
 
 
 @app.command()

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import BinaryIO, NamedTuple
 from unittest import mock
 
-from inference_blueprints.cli.main import main
+from inference_blueprints.cli.main import run
 
 #: The installed command. Few tests start it: tests/unit/cli/test_start.py.
 PROGRAM = Path(sys.executable).parent / "blueprints"
@@ -55,7 +55,7 @@ def blueprints(*words: str, folder: Path, given: str = "", **variables: str) -> 
 def _exit_code() -> int:
     code: object = 0
     try:
-        main()
+        run()
     except SystemExit as ended:
         code = ended.code or 0
     assert isinstance(code, int)

@@ -2,21 +2,58 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cached_property
 from typing import Any
 
 import boto3
+import botocore.session
 from botocore.config import Config
+from botocore.configprovider import ConstantProvider
 from botocore.credentials import Credentials
-from botocore.exceptions import BotoCoreError, ClientError, ProfileNotFound
+from botocore.exceptions import (
+    BotoCoreError,
+    ClientError,
+    CredentialRetrievalError,
+    LoginError,
+    NoCredentialsError,
+    PartialCredentialsError,
+    ProfileNotFound,
+    SSOError,
+)
 
 from inference_contracts.errors import UserError
 
 #: How to get credentials.
 SIGN_IN = "aws sso login, or export AWS_PROFILE=..."
 _RETRIES = Config(retries={"mode": "standard", "total_max_attempts": 6})
+_METADATA_TIMEOUT = "metadata_service_timeout"
+# Outside EC2, the instance metadata service may not answer. botocore then waits for it twice (`IMDSFetcher`
+# in botocore/utils.py asks for a token, then for a role without one), by default a second each time.
+_METADATA_SECONDS = 0.4
+_NO_CREDENTIALS = "there are no AWS credentials"
+# Errors of botocore that say that credentials are missing, incomplete, or cannot be renewed.
+_CREDENTIAL_ERRORS = (
+    CredentialRetrievalError,
+    LoginError,
+    PartialCredentialsError,
+    ProfileNotFound,
+    SSOError,
+)
+# Codes with which AWS refuses credentials that are unknown or have expired
+# (IAM and STS, "Common Errors"; EC2, "Client error codes").
+_CREDENTIAL_CODES = frozenset(
+    {
+        "AuthFailure",
+        "ExpiredToken",
+        "ExpiredTokenException",
+        "InvalidClientTokenId",
+        "RequestExpired",
+        "UnrecognizedClientException",
+    }
+)
 
 
 class SignInError(UserError):
@@ -39,42 +76,34 @@ class Account:
 
     def __init__(self, region: str, profile: str | None = None) -> None:
         self.region = region
-        try:
-            self._session = boto3.Session(region_name=region, profile_name=profile)
-        except ProfileNotFound as error:
-            raise SignInError(describe_error(error)) from error
+        with readable_errors():
+            self.session = _session(region, profile)
         self._clients: dict[str, Any] = {}
 
     def client(self, service: str) -> Any:
-        """Return the client of a service; it repeats throttled calls."""
+        """Return the client of a service; it repeats throttled calls. Raises SignInError as `credentials`."""
         if service not in self._clients:
-            with readable_errors():
-                self._clients[service] = self._session.client(service, config=_RETRIES)
+            self._clients[service] = self.patient_client(service, _RETRIES)
         return self._clients[service]
 
     def patient_client(self, service: str, config: Config) -> Any:
         """Return a client of a service with its own limits, for calls that take minutes.
 
         config: Its limits.
+        Raises SignInError as `credentials`.
         """
+        _ = self.credentials
         with readable_errors():
-            return self._session.client(service, config=config)
+            return self.session.client(service, config=config)
 
-    @property
+    @cached_property
     def credentials(self) -> Credentials:
         """The environment's credentials. Raises SignInError if there are none."""
-        try:
-            found = self._session.get_credentials()
-        except BotoCoreError as error:
-            raise SignInError(describe_error(error)) from error
-        if found is None:
-            raise SignInError("there are no AWS credentials")
-        return found
+        return demand_credentials(self.session)
 
     @cached_property
     def _identity(self) -> dict[str, Any]:
         """What STS says about the credentials."""
-        _ = self.credentials
         try:
             return dict(self.client("sts").get_caller_identity())
         except (ClientError, BotoCoreError) as error:
@@ -103,12 +132,45 @@ class Account:
             )
 
 
+def _session(region: str, profile: str | None) -> boto3.Session:
+    """Return a session. Unless the environment says how long, it waits briefly for instance metadata."""
+    core = botocore.session.get_session()
+    if profile is not None:
+        core.set_config_variable("profile", profile)
+    stated = os.environ.get("AWS_METADATA_SERVICE_TIMEOUT") or core.get_scoped_config().get(_METADATA_TIMEOUT)
+    if not stated:
+        # `set_config_variable` would make whole seconds of it.
+        provider = ConstantProvider(_METADATA_SECONDS)
+        core.get_component("config_store").set_config_provider(_METADATA_TIMEOUT, provider)
+    return boto3.Session(region_name=region, botocore_session=core)
+
+
+def demand_credentials(session: boto3.Session) -> Credentials:
+    """Return a session's credentials. Raises SignInError if there are none."""
+    with readable_errors():
+        found = session.get_credentials()
+    if found is None:
+        raise SignInError(_NO_CREDENTIALS)
+    return found
+
+
 @contextmanager
 def readable_errors() -> Iterator[None]:
-    """Turn errors of AWS into one line. Raises UserError with the operation and AWS's message."""
+    """Turn errors of AWS into one line.
+
+    Raises SignInError if the credentials are missing or no longer valid, else UserError with the operation
+        and AWS's message.
+    """
     try:
         yield
-    except (ClientError, BotoCoreError) as error:
+    except NoCredentialsError as error:
+        raise SignInError(_NO_CREDENTIALS) from error
+    except _CREDENTIAL_ERRORS as error:
+        raise SignInError(describe_error(error)) from error
+    except ClientError as error:
+        of_credentials = error.response.get("Error", {}).get("Code") in _CREDENTIAL_CODES
+        raise (SignInError if of_credentials else UserError)(describe_error(error)) from error
+    except BotoCoreError as error:
         raise UserError(describe_error(error)) from error
 
 

@@ -13,8 +13,8 @@ import boto3
 from botocore.auth import SigV4QueryAuth
 from botocore.awsrequest import AWSRequest
 
+from inference_blueprints.operate.aws.account import demand_credentials
 from inference_contracts import batch_limits, batch_names
-from inference_contracts.errors import UserError
 
 
 def batch_token(session: boto3.Session, *, platform: str, region: str, account: str) -> str:
@@ -23,11 +23,9 @@ def batch_token(session: boto3.Session, *, platform: str, region: str, account: 
     session: Session with the credentials that sign the token.
     platform, region, account: Name, region and AWS account of the platform. No other platform accepts the
         token.
-    Raises UserError if there are no credentials.
+    Raises SignInError if there are no credentials.
     """
-    credentials = session.get_credentials()
-    if credentials is None:
-        raise UserError("there are no AWS credentials; sign in, or set AWS_PROFILE")
+    credentials = demand_credentials(session)
     request = AWSRequest(
         "GET",
         f"https://{batch_names.sts_host(region)}/?Action=GetCallerIdentity&Version=2011-06-15",

@@ -11,7 +11,7 @@ import boto3
 from botocore.auth import SigV4Auth
 from botocore.awsrequest import AWSRequest
 
-from inference_contracts.errors import UserError
+from inference_blueprints.operate.aws.account import demand_credentials
 
 #: Takes method, address, headers and body of a request; returns the headers with the signature.
 Sign = Callable[[str, str, Mapping[str, str], bytes], Mapping[str, str]]
@@ -23,11 +23,9 @@ def signer(session: boto3.Session, *, region: str, service: str = "execute-api")
     session: Session with the credentials that sign; temporary ones are renewed in time.
     region: Region of the service.
     service: Its name in signatures; that of API Gateway signs for the batch API.
-    Raises UserError if there are no credentials.
+    Raises SignInError if there are no credentials.
     """
-    credentials = session.get_credentials()
-    if credentials is None:
-        raise UserError("there are no AWS credentials; sign in, or set AWS_PROFILE")
+    credentials = demand_credentials(session)
 
     def sign(method: str, address: str, headers: Mapping[str, str], body: bytes) -> Mapping[str, str]:
         request = AWSRequest(method, address, headers=dict(headers), data=body)

@@ -5,9 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from botocore.exceptions import ClientError
 
 from inference_blueprints import synthesis, tools
+from inference_blueprints.operate.aws.account import Account, SignInError, readable_errors
 from inference_blueprints.resources import root
+from inference_contracts.errors import UserError
 from tests.unit.command_run import blueprints
 
 TEXT = (root() / "blueprints" / "quickstart-g6e.yaml").read_text(encoding="utf-8")
@@ -34,13 +37,63 @@ def refusal(*arguments: str) -> str:
     return ran.err.splitlines()[-1]
 
 
-@pytest.mark.parametrize("command", ["deploy", "bootstrap", "destroy", "prune"])
-def test_without_credentials_nothing_is_written_and_nothing_starts(
-    command: str, blueprint: Path, monkeypatch: pytest.MonkeyPatch
+#: What needs an account, with blueprints that have what the command is about.
+OF_AN_ACCOUNT = (
+    "deploy my.yaml",
+    "bootstrap my.yaml",
+    "destroy my.yaml",
+    "prune my.yaml",
+    "diff my.yaml",
+    "upgrade my.yaml",
+    "take-over my.yaml --yes",
+    "token batch-g6e",
+    "batch submit batch-g6e requests.jsonl",
+    "batch status batch-g6e",
+    "batch results batch-g6e batch_1",
+    "signals get batch-g6e product-captions key",
+    "streaming redrive streaming-g6e shopper",
+    "costs capacity-and-health --from 2026-11-01 --to 2026-11-02",
+    "doctor my.yaml",
+    "verify my.yaml",
+)
+
+
+@pytest.mark.parametrize("words", OF_AN_ACCOUNT)
+def test_every_command_that_needs_an_account_says_the_same_and_starts_nothing(
+    words: str, blueprint: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """botocore's own sentence, and a CDK that is started to find out, turn this red."""
     monkeypatch.setattr(tools, "cdk", lambda: pytest.fail("the CDK starts"))
-    assert refusal(command, "my.yaml") == NO_CREDENTIALS
-    assert [path.name for path in blueprint.parent.iterdir()] == ["my.yaml"]
+    (blueprint.parent / "requests.jsonl").write_text("{}\n")
+    ran = blueprints(*words.split(), folder=blueprint.parent)
+    # `doctor` and `verify` print checks on standard output; what helps is a part of its own.
+    checked = f"error    credentials: {NO_CREDENTIALS}".replace("; run ", "; run: ")
+    last = ran.out.splitlines() if ran.out else ran.err.splitlines()
+    assert (ran.code, last[-1]) == (1, checked if ran.out else NO_CREDENTIALS)
+    assert {path.name for path in blueprint.parent.iterdir()} == {"my.yaml", "requests.jsonl"}
+
+
+def test_a_metadata_service_that_does_not_answer_costs_less_than_a_second(
+    blueprint: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """botocore's two waits of a second turn this red; a limit of the environment stays as it is."""
+
+    def limit() -> float:
+        core = Account("us-west-2").session._session
+        return float(core.get_config_variable("metadata_service_timeout"))
+
+    assert 2 * limit() < 1
+    monkeypatch.setenv("AWS_METADATA_SERVICE_TIMEOUT", "5")
+    assert limit() == 5
+
+
+@pytest.mark.parametrize("code", ["ExpiredToken", "InvalidClientTokenId", "UnrecognizedClientException"])
+def test_credentials_that_aws_refuses_get_the_same_advice(code: str) -> None:
+    with pytest.raises(SignInError, match="run aws sso login, or export AWS_PROFILE"), readable_errors():
+        raise ClientError({"Error": {"Code": code, "Message": "no"}}, "DescribeStacks")
+    with pytest.raises(UserError) as refused, readable_errors():
+        raise ClientError({"Error": {"Code": "AccessDenied", "Message": "no"}}, "DescribeStacks")
+    assert not isinstance(refused.value, SignInError)
 
 
 def test_the_profile_of_the_cdk_s_arguments_counts(blueprint: Path, monkeypatch: pytest.MonkeyPatch) -> None:

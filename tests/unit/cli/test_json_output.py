@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
+import re
+import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -10,10 +15,12 @@ from typing import Any
 import pytest
 import typer
 
-from inference_blueprints import tools
-from inference_blueprints.cli import deploy_commands
+from inference_blueprints import cli, synthesis, tools
+from inference_blueprints.cli import deploy_commands, main
 from inference_blueprints.cli.main import command_line
-from inference_blueprints.cli.options import Output, option_value
+from inference_blueprints.cli.options import ExitCode, Output, option_value
+from inference_blueprints.resources import root
+from inference_local import local_commands
 from tests.unit.command_run import blueprints
 
 #: Commands without `--output json`, with the reason.
@@ -43,6 +50,62 @@ def test_every_command_has_json_output_or_a_reason() -> None:
     known = list(commands(typer.main.get_group(command_line())))
     assert {"plan", "batch submit", "local up"} <= set(known)
     assert {command for command in known if not takes_json(command)} == EXCEPTIONS.keys()
+
+
+def test_an_error_of_the_command_line_is_json_for_every_command(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An error of typer as text, or with the exit code of another error, turns this red."""
+    # One command line for all: to build one per command costs half a minute of a test.
+    every = command_line()
+    monkeypatch.setattr(main, "command_line", lambda _: every)
+    for command in [*commands(typer.main.get_group(every)), "nosuch", "batch nosuch"]:
+        # The CDK gets options that its commands do not know here.
+        wrong = () if command in {"bootstrap", "deploy", "diff"} else ("--nosuch",)
+        code, document = run(*command.split(), *wrong)
+        assert isinstance(document, dict)
+        assert (code, document["valid"]) == (ExitCode.USAGE, False), command
+        (error,) = document["errors"]
+        group = "" if "nosuch" in command.split()[:1] else f" {command.removesuffix(' nosuch')}"
+        assert error["message"].endswith(f"; for arguments and options, run `blueprints{group} --help`")
+
+
+def test_exit_codes_are_those_of_the_table() -> None:
+    """A number in a command, or a row that the page does not have, turns this red."""
+    page = (root() / "docs" / "json-output.md").read_text(encoding="utf-8")
+    rows = {int(code): text for code, text in re.findall(r"^\| (\d+) \| (.+) \|$", page, re.MULTILINE)}
+    assert rows.keys() == set(ExitCode)
+    files = [*Path(next(iter(cli.__path__))).glob("*.py"), Path(local_commands.__file__)]
+    for file in files:
+        assert not re.search(r"(Exit|sys\.exit)\(\d", file.read_text(encoding="utf-8")), file
+
+
+def test_an_error_of_the_program_is_a_line_and_its_traceback_a_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setattr(sys, "argv", ["blueprints", "list"])
+
+    def fail() -> None:
+        raise KeyError("here")
+
+    monkeypatch.setattr(main, "run", fail)
+    with pytest.raises(SystemExit) as ended:
+        main.main()
+    assert ended.value.code == ExitCode.UNEXPECTED
+    line, file = capsys.readouterr().err, next(tmp_path.iterdir())
+    assert line.startswith("unexpected error: KeyError: 'here'; ")
+    assert line.endswith(f"in {file}\n")
+    assert "Traceback" in file.read_text()
+
+
+def test_a_disk_without_room_is_a_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "cdk.out")
+
+    monkeypatch.setattr(synthesis, "demand_folder", full)
+    assert blueprints("synth", "quickstart-g6e", folder=tmp_path)[::2] == (
+        ExitCode.FAILED,
+        "3 warnings; to see all: blueprints validate quickstart-g6e\ncdk.out: No space left on device\n",
+    )
 
 
 def run(*arguments: str) -> tuple[int, object]:
