@@ -21,7 +21,7 @@ def test_streams_and_the_exit_code_are_those_of_a_process(
         os.write(2, b"from a library in another language\n")
         sys.exit(3)
 
-    monkeypatch.setattr(command_run, "main", end)
+    monkeypatch.setattr(command_run, "run", end)
     assert blueprints("x", folder=tmp_path) == Ran(3, "out\n", "from a library in another language\n")
 
 
@@ -29,7 +29,7 @@ def test_what_would_be_a_traceback_is_raised(tmp_path: Path, monkeypatch: pytest
     def fail() -> None:
         raise KeyError("a bug")
 
-    monkeypatch.setattr(command_run, "main", fail)
+    monkeypatch.setattr(command_run, "run", fail)
     with pytest.raises(KeyError, match="a bug"):
         blueprints("x", folder=tmp_path)
 
@@ -40,7 +40,7 @@ def test_a_command_leaves_nothing_behind(tmp_path: Path, monkeypatch: pytest.Mon
         os.environ["LEFT"] = "over"
         os.chdir("/")
 
-    monkeypatch.setattr(command_run, "main", change_everything)
+    monkeypatch.setattr(command_run, "run", change_everything)
     before = (dict(os.environ), Path.cwd(), sys.argv, sys.stdin, sys.stdout, sys.stderr, os.fstat(1).st_ino)
     assert blueprints("x", folder=tmp_path, given="input", GIVEN="value") == Ran(0, "", "")
     after = (dict(os.environ), Path.cwd(), sys.argv, sys.stdin, sys.stdout, sys.stderr, os.fstat(1).st_ino)
