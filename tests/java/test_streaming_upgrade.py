@@ -57,6 +57,7 @@ class FormerRelease:
         assembly = release.assembly(BLUEPRINT, folder / "release")
         [sources] = assembly.glob("asset.*/runtime/java/pom.xml")
         self.runtime = sources.parents[1]
+        self.version = re.findall(r"<version>(.+)</version>", sources.read_text())[0]
         template = release.templates(BLUEPRINT)["streaming-Streaming"]["Resources"]
         [document] = [each for each in template.values() if each["Type"] == "Custom::JobConfiguration"]
         parts = document["Properties"]["Document"]["Fn::Join"][1]
@@ -151,6 +152,7 @@ def test_the_job_of_the_last_release_goes_on_with_more_subtasks(
         with monkeypatch.context() as patch:
             for module in (java_programs, job_processes):
                 patch.setattr(module, "runtime_directory", lambda: former.runtime)
+            patch.setattr(job_processes, "__version__", former.version)
             first = JobProcess(old, processes, yesterday, SUBTASKS)
             first.start()
         began = time.time() + 1
