@@ -10,6 +10,7 @@ import typer
 from inference_blueprints.cli.json_output import print_json
 from inference_blueprints.cli.options import NameOrPath, Output, OutputOption
 from inference_contracts.errors import UserError
+from inference_contracts.number_text import number
 from inference_contracts.units import SECONDS_PER_HOUR
 
 if TYPE_CHECKING:
@@ -202,18 +203,18 @@ def _positive(request_seconds: float | None) -> float | None:
 def _notes(traced: Sequence[TracedWorkers], rates: RequestRates, settings: ShiftSettings) -> Iterator[str]:
     """Yield how a trace became demand."""
     yield (
-        f"The trace has up to {rates.peak:.4g} requests per second. It is scaled, so that this is each "
-        "model's "
-        "workload.peakRequestsPerSecond. Arrivals vary at random around the rates, the same in each run."
+        f"The trace has up to {number(rates.peak, 4)} requests per second. It is scaled, so that this is "
+        "each model's workload.peakRequestsPerSecond. "
+        "Arrivals vary at random around the rates, the same in each run."
     )
     for each in traced:
         workers = each.moved.workers
         source = "measured" if each.is_measured else "the time of a request on a full worker, simulated"
         yield (
             f"{workers.name}: requests in flight are requests per second, "
-            f"up to {each.moved.peak_requests_per_second:.4g}, times {each.seconds:.3g} s ({source}). A "
-            "worker "
-            f"carries {workers.capacity:.4g}, {each.moved.reason}. So the peak needs "
+            f"up to {number(each.moved.peak_requests_per_second, 4)}, times {number(each.seconds)} s "
+            f"({source}). A worker carries {number(workers.capacity, 4)}, {each.moved.reason}. "
+            "So the peak needs "
             f"{max(each.values) / workers.capacity:.1f} of at most {workers.most} workers."
         )
     if settings.action == "observe":

@@ -10,6 +10,7 @@ from inference_blueprints.measure.benchmarking.tuned import Tuned
 from inference_blueprints.measure.statistics.figure_text import hit_ratio, latency_rows, milliseconds
 from inference_blueprints.report.tables.text_table import TextTable
 from inference_blueprints.spec.types import Deployment
+from inference_contracts.number_text import number
 from inference_contracts.units import MILLION, SECONDS_PER_HOUR
 
 _NOTE = (
@@ -26,7 +27,7 @@ def title(found: Benchmark) -> str:
     source = f"trace {found.questions.trace}" if found.questions.trace else "its workload section"
     return (
         f"{_model(found)} at {found.url} by {source}: {len(found.questions.requests):,} requests, "
-        f"{means.peak_requests_per_second:.3g} requests/s, {means.input_tokens:,} prompt and "
+        f"{number(means.peak_requests_per_second)} requests/s, {means.input_tokens:,} prompt and "
         f"{means.output_tokens:,} answer tokens each, {means.shared_prefix_ratio:.0%} shared prefix"
     )
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from inference_blueprints.spec.types import Deployment, Model, Workload
 from inference_contracts.errors import UserError
+from inference_contracts.number_text import number
 
 #: Workloads whose rate or lengths differ by more than this share are different workloads.
 _ALIKE = 0.1
@@ -87,7 +88,7 @@ def _other_demand(tuned: dict[str, Any], measured: Workload) -> tuple[str, ...]:
         "output_tokens": "answer tokens",
     }
     different = [
-        f"{getattr(searched, name):,.3g} {label} instead of {getattr(measured, name):,.3g}"
+        f"{number(getattr(searched, name))} {label} instead of {number(getattr(measured, name))}"
         for name, label in names.items()
         if abs(getattr(searched, name) - getattr(measured, name)) > _ALIKE * getattr(measured, name)
     ]

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Sequence
 from inference_blueprints.measure.charts.svg_chart import Axis, Bars, Curve, Dots, Layer, Limit, Plot
 from inference_blueprints.measure.completions.request_outcome import RequestOutcome
 from inference_blueprints.measure.replay.replay_result import ReplayResult
-from inference_blueprints.measure.statistics.figure_text import number
 from inference_blueprints.measure.statistics.percentiles import percentile
 from inference_blueprints.spec.types import Objectives
+from inference_contracts.number_text import number
 
 _BINS = 30
 _SENT = "seconds since the start"
@@ -90,7 +90,7 @@ def _throughput(answered: Sequence[RequestOutcome], seconds: float, name: str, s
     return Plot(
         f"{name}-throughput",
         f"Output tokens per second, all accelerators together, at the replayed load{suffix}",
-        f"At most {number(peak)} tokens per second.",
+        f"At most {number(peak, 4)} tokens per second.",
         Axis(_SENT, seconds),
         Axis("tokens per second", peak),
         [Curve(points, "second")],
@@ -106,11 +106,11 @@ def _distribution(name: str, title: str, latencies: Iterable[float], limit: floa
     middle, high = percentile(values, 50) or 0.0, percentile(values, 90) or 0.0
     layers: list[Layer] = [Curve(points, "first")]
     if limit is not None:
-        layers.append(Limit(limit, f"objective p90 {number(limit)} ms"))
+        layers.append(Limit(limit, f"objective p90 {number(limit, 4)} ms"))
     return Plot(
         name,
         title,
-        f"Half of the requests within {number(middle)} ms, nine of ten within {number(high)} ms.",
+        f"Half of the requests within {number(middle, 4)} ms, nine of ten within {number(high, 4)} ms.",
         Axis("milliseconds", max(values[-1], limit or 0.0)),
         Axis("% of requests", 100.0),
         layers,
@@ -124,7 +124,7 @@ def _over_time(answered: Sequence[RequestOutcome], seconds: float, name: str, su
     return Plot(
         f"{name}-over-time",
         f"Time to first token by send time{suffix}",
-        f"The slowest request took {number(slowest[1])} ms and was sent after {slowest[0]:.0f} seconds.",
+        f"The slowest request took {number(slowest[1], 4)} ms and was sent after {slowest[0]:.0f} seconds.",
         Axis(_SENT, seconds),
         Axis("milliseconds", slowest[1]),
         [Dots(points, "first")],

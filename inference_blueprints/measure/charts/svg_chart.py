@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from html import escape
 from typing import Protocol
 
-from inference_blueprints.measure.statistics.figure_text import number
+from inference_contracts.number_text import number
 
 WIDTH, HEIGHT = 440.0, 250.0
 _LEFT, _RIGHT, _TOP, _BOTTOM = 74.0, 26.0, 12.0, 44.0
@@ -194,11 +194,11 @@ class Plot:
         """Write the ticks' values and the axes' labels."""
         below, middle = HEIGHT - _BOTTOM + 15, (_TOP + HEIGHT - _BOTTOM) / 2
         horizontal = "".join(
-            f'<text x="{self.x(tick):.1f}" y="{below}" text-anchor="middle">{number(tick)}</text>'
+            f'<text x="{self.x(tick):.1f}" y="{below}" text-anchor="middle">{number(tick, 4)}</text>'
             for tick in self.horizontal.ticks
         )
         vertical = "".join(
-            f'<text x="{_LEFT - 6}" y="{self.y(tick) + 4:.1f}" text-anchor="end">{number(tick)}</text>'
+            f'<text x="{_LEFT - 6}" y="{self.y(tick) + 4:.1f}" text-anchor="end">{number(tick, 4)}</text>'
             for tick in self.vertical.ticks
         )
         return (

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from inference_blueprints.measure.shift_simulation.traced_workers import MovedWorkers, TracedWorkers
 from inference_contracts.errors import UserError
+from inference_contracts.number_text import number
 from inference_contracts.units import SECONDS_PER_HOUR
 from inference_decisions.capacity_shift.demand_history import BIN_SECONDS
 from inference_decisions.capacity_shift.shift_answer import DeploymentDecision, DeploymentForecast
@@ -52,9 +53,8 @@ def explained_settings(
         places = f"0 to {each.places} places" if each.places else "no places: it does not use these workers"
         yield (
             f"{workers.name} (model {workers.model}, pool {workers.pool}): the floor is between "
-            f"{workers.least} and {workers.most} workers. A worker carries {workers.capacity:.4g} requests "
-            "in "
-            f"flight, {each.reason}. Batch gets {places}."
+            f"{workers.least} and {workers.most} workers. A worker carries {number(workers.capacity, 4)} "
+            f"requests in flight, {each.reason}. Batch gets {places}."
         )
     if settings.action == "observe":
         yield "Decisions are only recorded (capacityShift.action is observe)."
@@ -128,10 +128,10 @@ def explained_decision(
 
 
 def _explained_forecast(forecast: DeploymentForecast, settings: ShiftSettings) -> Iterator[str]:
-    yield f"Demand now: {forecast.level:.4g} requests in flight."
+    yield f"Demand now: {number(forecast.level, 4)} requests in flight."
     yield (
-        f"It may reach {forecast.soon:.4g}{_above(forecast.soon, forecast)} within "
-        f"{settings.admission_seconds:g} s, until batch has left, and {forecast.later:.4g}"
+        f"It may reach {number(forecast.soon, 4)}{_above(forecast.soon, forecast)} within "
+        f"{settings.admission_seconds:g} s, until batch has left, and {number(forecast.later, 4)}"
         f"{_above(forecast.later, forecast)} within {settings.reclaim_seconds:g} s, until lent workers are "
         "back."
     )
@@ -142,7 +142,7 @@ def _explained_forecast(forecast: DeploymentForecast, settings: ShiftSettings) -
     if forecast.season is None:
         yield "No earlier day has the same hours yet."
     else:
-        yield f"The same hours of earlier days needed up to {forecast.season:.4g}."
+        yield f"The same hours of earlier days needed up to {number(forecast.season, 4)}."
 
 
 def _above(demand: float, forecast: DeploymentForecast) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from inference_blueprints.measure.statistics.request_statistics import Measurement, Percentiles
-from inference_contracts.units import THOUSAND
 
 NOT_MEASURED = "-"
 
@@ -31,10 +30,3 @@ def hit_ratio(measurement: Measurement) -> str:
     """Return the share of prompt tokens that were in the KV cache."""
     ratio = measurement.prefix_cache_hit_ratio
     return "not reported by the endpoint" if ratio is None else f"{ratio:.1%} of the prompt tokens"
-
-
-def number(value: float) -> str:
-    """Format a number with separated thousands and without trailing zeros."""
-    if abs(value) >= THOUSAND:
-        return f"{value:,.0f}"
-    return f"{value:.4g}"

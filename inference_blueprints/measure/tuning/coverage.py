@@ -22,6 +22,7 @@ from inference_blueprints.serving.resolved import resolve
 from inference_blueprints.spec.rule_table import rule_findings
 from inference_blueprints.spec.types import Blueprint, Model, Workers, Workload
 from inference_catalog import LatencyProfile
+from inference_contracts.number_text import number
 
 #: How the latency profiles were recorded. Weights are used as published; quantised weights are not measured.
 _MEASURED_KV_CACHE = ("auto", "bfloat16")
@@ -188,7 +189,7 @@ def _trace_notes(stated: Workload, trace: UserTrace, demand: RecordedWorkload) -
         "inputTokens": (f"{means.input_tokens}", means.input_tokens / stated.input_tokens),
         "outputTokens": (f"{means.output_tokens}", means.output_tokens / stated.output_tokens),
         "peakRequestsPerSecond": (
-            f"{means.peak_requests_per_second:.3g}",
+            number(means.peak_requests_per_second),
             means.peak_requests_per_second / stated.peak_requests_per_second,
         ),
     }

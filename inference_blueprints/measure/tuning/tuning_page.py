@@ -18,7 +18,6 @@ from inference_blueprints.measure.charts.svg_chart import (
     Point,
     Ring,
 )
-from inference_blueprints.measure.statistics.figure_text import number
 from inference_blueprints.measure.tuning.accelerator_comparison import comparison_table
 from inference_blueprints.measure.tuning.evaluation import Evaluation
 from inference_blueprints.measure.tuning.tune import Tuning
@@ -30,6 +29,7 @@ from inference_blueprints.measure.tuning.tuning_text import (
     rank_configurations,
 )
 from inference_blueprints.report.pages.render import render_page
+from inference_contracts.number_text import number
 
 _TEMPLATE = Path(__file__).with_name("page.html.j2")
 #: A plot shows latencies up to this multiple of the objective.
@@ -103,7 +103,7 @@ def _plot(tuning: Tuning, name: str, limit: float, latency: Callable[[Evaluation
         Curve(frontier(keeping), "second"),
         Crosses(missing, "bad"),
         Dots(keeping, "first"),
-        Limit(limit, f"objective p90 {number(limit)} ms"),
+        Limit(limit, f"objective p90 {number(limit, 4)} ms"),
     ]
     if tuning.best is not None:
         layers.append(Ring(points[tuning.best.candidate], "choice", "first"))

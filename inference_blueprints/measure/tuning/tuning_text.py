@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from inference_blueprints.measure.statistics.figure_text import number
 from inference_blueprints.measure.tuning.candidates import TuningCandidate
 from inference_blueprints.measure.tuning.evaluation import Evaluation
 from inference_blueprints.measure.tuning.tune import Tuning
 from inference_blueprints.report.tables.text_table import TextTable
+from inference_contracts.number_text import number
 
 _MAX_ROWS = 15
 _TABLE_NOTE = (
@@ -28,7 +28,7 @@ def describe_search(tuning: Tuning) -> str:
     means = tuning.demand.means
     source = f"trace {tuning.trace}" if tuning.trace else "its workload section"
     return (
-        f"{model.name} by {source}: {means.peak_requests_per_second:.3g} requests/s of "
+        f"{model.name} by {source}: {number(means.peak_requests_per_second)} requests/s of "
         f"{means.input_tokens:,} and {means.output_tokens:,} tokens, {means.shared_prefix_ratio:.0%} shared"
     )
 
@@ -90,7 +90,7 @@ def explain_choice(tuning: Tuning) -> str:
         return f"{_no_choice(tuning)} {_nearest(tuning)}"
     means = tuning.demand.means
     chosen = (
-        f"{_described(best)} serves {means.peak_requests_per_second:.3g} requests/s at "
+        f"{_described(best)} serves {number(means.peak_requests_per_second)} requests/s at "
         f"{_price(tuning, best)}, the lowest cost that meets the objectives: time to first token "
         f"{_of(best.time_to_first_token_p90_ms, tuning.limits.time_to_first_token_p90_ms)}, "
         f"time per output token "
@@ -171,7 +171,7 @@ def _price(tuning: Tuning, evaluation: Evaluation) -> str:
 
 
 def _of(value: float, limit: float) -> str:
-    return f"{number(value)} of {number(limit)} ms"
+    return f"{number(value, 4)} of {number(limit, 4)} ms"
 
 
 def _rival(tuning: Tuning, best: Evaluation) -> str:
@@ -230,7 +230,7 @@ def _missed(tuning: Tuning, evaluation: Evaluation) -> str:
 def _no_choice(tuning: Tuning) -> str:
     rate = tuning.demand.means.peak_requests_per_second
     return (
-        f"No configuration that fits the pools serves {rate:.3g} requests/s within the objectives "
+        f"No configuration that fits the pools serves {number(rate)} requests/s within the objectives "
         f"({describe_objective(tuning)})."
     )
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from inference_blueprints.report.figures import CostItem
 from inference_blueprints.report.fleet.fleet_split import AccountLimit, CellLimit, FleetSplit
 from inference_blueprints.report.tables.text_table import TextTable
+from inference_contracts.number_text import number
 
 _UNKNOWN = "unknown"
 #: A limit that allows this many nodes or cells plays no part.
@@ -66,7 +67,7 @@ def _cell_row(limit: CellLimit, split: FleetSplit) -> tuple[str, ...]:
     return (
         limit.limit,
         f"{limit.value:,.0f} {limit.unit}{raised}",
-        f"{limit.per_node:,.3g}",
+        number(limit.per_node),
         f"{limit.nodes:,}" if counts else "any",
         f"{limit.gpus:,}" if counts else "any",
         "yes" if limit.name == split.decides_cell else "",
@@ -85,7 +86,7 @@ def _account_row(limit: AccountLimit, split: FleetSplit) -> tuple[str, ...]:
     return (
         limit.limit,
         limit.code or "",
-        f"{limit.used:,.4g}" if limit.used < 1 else f"{limit.used:,.0f}",
+        number(limit.used, 4) if limit.used < 1 else f"{limit.used:,.0f}",
         value,
         fits,
         to_do,

@@ -35,6 +35,7 @@ from inference_blueprints.serving.types import DeploymentPlan, ServingPlan
 from inference_blueprints.spec.types import Blueprint, Model, Spec
 from inference_catalog.placement import NEURON_SCHEDULER
 from inference_contracts.ecs_names import DISCOVERY_MEMBERS
+from inference_contracts.number_text import number
 
 _COLUMNS = (0.0, 0.13, 0.32, 0.6, 0.83)
 _DEVICE = 16.0
@@ -199,7 +200,7 @@ def _telemetry(scene: Scene) -> list[Card]:
     lines = (f"metrics, alarms, logs of {observability.logs.retention_days} days",)
     cards = [Card("CloudWatch", lines, Glyph.CONTROLLER)]
     if observability.traces:
-        share = f"{observability.traces.sample_ratio:.4g} of requests"
+        share = f"{number(observability.traces.sample_ratio, 4)} of requests"
         cards.append(Card("X-Ray", (f"traces, {share}",), Glyph.ROUTER))
     if health := scene.blueprint.spec.gpu_health:
         acts = "replaces their nodes" if health.action == "replace" else "only records"
@@ -315,7 +316,7 @@ def _rate_words(model: Model, plan: DeploymentPlan) -> str:
     """Return such as ``2/s``, or ``1 of 2/s`` for a deployment with a part of the model's requests."""
     deployment = next(each for each in model.deployments if each.name == plan.name)
     part, whole = deployment_requests_per_second(model, deployment), model.workload.peak_requests_per_second
-    return f"{whole:g}/s" if part == whole else f"{part:.3g} of {whole:g}/s"
+    return f"{whole:g}/s" if part == whole else f"{number(part)} of {whole:g}/s"
 
 
 def _pods_of_batch_scale(spec: Spec) -> bool:

@@ -13,6 +13,7 @@ from inference_blueprints.serving.resolved import ResolvedWorkers
 from inference_blueprints.spec.wording import listing
 from inference_catalog import Pipeline
 from inference_contracts.errors import Finding
+from inference_contracts.number_text import number
 from inference_contracts.units import GIB
 
 _SUGGESTED_INSTANCE_TYPES = 3
@@ -122,9 +123,9 @@ def _too_slow(resolved: ResolvedWorkers) -> str | None:
     if resolved.workers.maximum >= enough:
         return None
     return (
-        f"got {resolved.workers.maximum}, but the peak is {peak:.3g} images per second, and one worker makes "
-        f"{speed.images_per_second:g} (published for vllmOmni {speed.engine_version}, {speed.source}); set "
-        f"replicas: {enough:.0f}, or requests wait longer and longer"
+        f"got {resolved.workers.maximum}, but the peak is {number(peak)} images per second, and one worker "
+        f"makes {speed.images_per_second:g} (published for vllmOmni {speed.engine_version}, {speed.source}); "
+        f"set replicas: {enough:.0f}, or requests wait longer and longer"
     )
 
 

@@ -12,6 +12,7 @@ from inference_blueprints.serving.performance.role_capacity import role_capacity
 from inference_blueprints.serving.performance.transfer_time import transfer_seconds
 from inference_blueprints.serving.resolved import ResolvedWorkers
 from inference_contracts.errors import Finding
+from inference_contracts.number_text import number
 
 #: A prompt with fewer unshared tokens takes no longer than a few decode steps, so there is nothing to gain.
 _SHORT_PROMPT_TOKENS = 1024
@@ -80,8 +81,8 @@ def _balance_findings(prefill: ResolvedWorkers, decode: ResolvedWorkers) -> Iter
         return
     needed = math.ceil(slower.workers.maximum * peak / rates[slower.role])
     message = (
-        f"{slower.role} is the bottleneck (simulated): at the peak of {peak:.3g} requests per second, its "
-        f"workers serve {rates[slower.role]:.3g} and those of {faster} {rates[faster]:.3g}; set "
+        f"{slower.role} is the bottleneck (simulated): at the peak of {number(peak)} requests per second, "
+        f"its workers serve {number(rates[slower.role])} and those of {faster} {number(rates[faster])}; set "
         f"replicas: {needed}"
     )
     yield Finding((*slower.path, "replicas"), message, "warning")

@@ -30,8 +30,8 @@ def calls_are_within_the_peak(spec: Spec) -> Iterator[Finding]:
             message = (
                 f"{load.events_per_second:,.10g} events per second make {load.calls_per_second:,.1f} calls, "
                 f"and with the jobs before it model '{job.model}' gets {calls[job.model]:,.1f} per second; "
-                f"its workload has peakRequestsPerSecond {peaks[job.model]:g}; raise the peak and replicas, "
-                "or raise session.debounceMillis so that more events share a prompt"
+                f"its workload has peakRequestsPerSecond {peaks[job.model]:,.10g}; raise the peak and "
+                "replicas, or raise session.debounceMillis so that more events share a prompt"
             )
             yield Finding(("spec", "streaming", index, "load", "eventsPerSecond"), message)
 

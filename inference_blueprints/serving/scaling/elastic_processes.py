@@ -21,6 +21,7 @@ from inference_blueprints.serving.scaling.worker_load import (
 )
 from inference_blueprints.serving.types import Process, ReplicaFloor, ScaleTrigger, Scaling
 from inference_blueprints.spec.types import LoadMetric, LoadScaling
+from inference_contracts.number_text import number
 
 _POLLING_SECONDS = 15
 _NAMES: dict[LoadMetric, str] = {
@@ -121,8 +122,8 @@ def _guard(measured: MeasuredWorkers, load: LoadScaling) -> ScaleTrigger:
     target = _rounded(without_reserve(requests))
     why = (
         "A guard, which decides only if the other loads are measured too small: not fewer workers than the "
-        f"requests in flight fill. A full worker has {requests:.4g} requests, {reason}, and the autoscaler "
-        f"acts from 10% above the target: {target:g} per worker."
+        f"requests in flight fill. A full worker has {number(requests, 4)} requests, {reason}, and the "
+        f"autoscaler acts from 10% above the target: {number(target, 6)} per worker."
     )
     return ScaleTrigger(
         name="requests-in-flight",
@@ -143,9 +144,9 @@ def _target(
         return target, f"The objective is {limit:g} ms. {reserve.reason}: {target:g} ms."
     if signal == "queueLength":
         target = _rounded(reserve.target(load.waiting))
-        return target, f"{_capital(load.waiting_reason)}. {reserve.reason}: {target:g} per worker."
+        return target, f"{_capital(load.waiting_reason)}. {reserve.reason}: {number(target, 6)} per worker."
     held = _held_tokens(measured, load)
-    carried = f"A worker carries {load.requests:.4g} requests, {load.reason}"
+    carried = f"A worker carries {number(load.requests, 4)} requests, {load.reason}"
     if signal == "kvCacheUse":
         capacity = measured.settings.kv_blocks * measured.settings.block_size
         capacity *= measured.settings.data_parallel_size

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from inference_blueprints.measure.statistics.figure_text import amount, milliseconds
 from inference_blueprints.measure.statistics.percentiles import percentile
+from inference_contracts.number_text import number
 
 #: Percentile of the time of a page that must be within the deadline.
 _PERCENTILE = 99.0
@@ -111,7 +112,7 @@ def real_time_lines(outcome: RealTimeOutcome, *, simulated: bool) -> list[str]:
     reasons = ", ".join(f"{count} {reason}" for reason, count in outcome.fallback_reasons.items())
     return [
         f"Real time, {names}{mark}: a Java ad server answered {amount(outcome.requests, 'page')}, "
-        f"{outcome.requests_per_second:g} per second, each with a call of the model.",
+        f"{number(outcome.requests_per_second, 6)} per second, each with a call of the model.",
         f"Time of a page{mark}: p50 {milliseconds(outcome.p50_ms)} ms, p99 "
         f"{milliseconds(outcome.p99_ms)} ms, deadline {milliseconds(outcome.deadline_ms)} ms.",
         f"Fallbacks{mark}: {outcome.fallbacks} of {outcome.requests} ({share:.2f} %, at most {limit:g} %)"

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from inference_blueprints.measure.statistics.figure_text import milliseconds, number
+from inference_blueprints.measure.statistics.figure_text import milliseconds
+from inference_contracts.number_text import number
 from inference_local.controllers.controller_outcomes import CapacityShiftOutcome, GpuHealthOutcome
 
 #: What the states of a case that are shown mean for people, in the order of a repair.
@@ -88,5 +89,5 @@ def marks(outcome: GpuHealthOutcome) -> list[tuple[float, str]]:
 
 
 def _range(values: list[int] | list[float], *, digits: int = 0) -> str:
-    low, high = (number(round(each, digits)) for each in (min(values), max(values)))
+    low, high = (number(round(each, digits), 4) for each in (min(values), max(values)))
     return low if low == high else f"{low} to {high}"

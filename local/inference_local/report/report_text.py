@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
 
-from inference_blueprints.measure.statistics.figure_text import amount, milliseconds, number
+from inference_blueprints.measure.statistics.figure_text import amount, milliseconds
 from inference_blueprints.measure.statistics.request_statistics import Measurement
+from inference_contracts.number_text import number
 from inference_local.batch.batch_outcome import BatchOutcome
 from inference_local.report.report_types import Length, ModelReport, Replayed
 from inference_local.scaling.scaling_outcome import ScalingDecision, ScalingOutcome, WorkerSample
@@ -24,8 +25,8 @@ def cost_lines(measurement: Measurement) -> list[tuple[str, str]]:
             "throughput per accelerator",
             "not available"
             if throughput is None
-            else f"{number(round(throughput.input_and_output))} tokens/s of input and output, "
-            f"{number(round(throughput.output, 1))} tokens/s of output, at the replayed load",
+            else f"{number(round(throughput.input_and_output), 4)} tokens/s of input and output, "
+            f"{number(round(throughput.output, 1), 4)} tokens/s of output, at the replayed load",
         ),
         (
             "price per million tokens",
@@ -55,8 +56,8 @@ def replayed_lines(replayed: Replayed) -> list[str]:
     scaling = replayed.scaling
     lines = [
         f"{replayed.trace}, {replayed.cut}; {replayed.source}, {replayed.licence}.",
-        f"{replayed.recorded_seconds:.0f} recorded seconds, times multiplied by {scaling.time:.3g}: "
-        f"{replayed.peak_requests_per_second:g} requests/s in the busiest "
+        f"{replayed.recorded_seconds:.0f} recorded seconds, times multiplied by {number(scaling.time)}: "
+        f"{number(replayed.peak_requests_per_second, 6)} requests/s in the busiest "
         f"{replayed.peak_window_seconds:.0f} s.",
     ]
     if replayed.images:
@@ -158,7 +159,7 @@ def changing(outcome: ScalingOutcome) -> list[ScalingDecision]:
 def readings(decision: ScalingDecision) -> str:
     """Return what a decision saw."""
     return ", ".join(
-        f"{name} {'no answer' if value is None else number(round(value, 1))}"
+        f"{name} {'no answer' if value is None else number(round(value, 1), 4)}"
         for name, value in decision.readings.items()
     )
 
@@ -183,7 +184,7 @@ def batch_job(outcome: BatchOutcome, *, simulated: bool) -> str:
 
 
 def _scaled(factor: float) -> str:
-    return f"{'shrunk' if factor < 1 else 'lengthened'} to {factor:.3g} of the recorded length"
+    return f"{'shrunk' if factor < 1 else 'lengthened'} to {number(factor)} of the recorded length"
 
 
 def _length(length: Length) -> str:

@@ -15,6 +15,7 @@ from inference_blueprints.serving.types import DeploymentPlan, KvTransfer
 from inference_blueprints.spec.types import Blueprint, RoundRobinRouting, Routing, Workload
 from inference_catalog import Model
 from inference_contracts.errors import Finding, UserError
+from inference_contracts.number_text import number
 from inference_local.environments.dynamo import dynamo_python
 from inference_local.serving.local_deployment import LocalDeployment, LocalWorkers
 from inference_local.serving.local_frontend import DynamoFrontend, LocalFrontend
@@ -116,8 +117,8 @@ class EngineKind(ABC):
             Replacement(
                 name,
                 "peakRequestsPerSecond of the replay",
-                f"{planned:g}",
-                f"{replayed.peak_requests_per_second:g}",
+                number(planned, 6),
+                number(replayed.peak_requests_per_second, 6),
                 "what the processors of this machine answer",
             )
             for name, planned, replayed in changed

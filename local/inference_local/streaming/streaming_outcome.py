@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from inference_blueprints.measure.statistics.figure_text import amount, milliseconds
+from inference_contracts.number_text import number
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +83,7 @@ def streaming_lines(outcome: StreamingOutcome, *, simulated: bool) -> list[str]:
     hits = outcome.prefix_cache_hit_ratio
     lines = [
         f"Streaming job {outcome.job}{mark}: {amount(outcome.events, 'event')} of "
-        f"{amount(outcome.sessions, 'session')}, {outcome.events_per_second:.3g} per second; "
+        f"{amount(outcome.sessions, 'session')}, {number(outcome.events_per_second)} per second; "
         f"{outcome.repeated} of them repeated, {outcome.late} late, {outcome.poison} unreadable.",
         f"{outcome.signals:,} of {outcome.sessions:,} sessions have the signal of their newest "
         f"version; {superseded} versions superseded; {amount(outcome.dead_letters, 'dead letter')}"

@@ -11,9 +11,7 @@ from inference_blueprints.report.sizing.batch_quotas import ServiceQuotaUse, ser
 from inference_blueprints.report.sizing.model_capacity import ModelCapacity
 from inference_blueprints.report.tables.text_table import TextTable
 from inference_contracts import batch_limits as limits
-
-#: From here on, figures have no decimals.
-_WHOLE = 100
+from inference_contracts.number_text import number
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +131,8 @@ def batch_days(summary: PlanSummary) -> TextTable:
 def _deadline(day: BatchDaySummary) -> str:
     """Say whether a job of the queue can end before its deadline."""
     deadline = f"deadline of {day.deadline_hours:g} h"
-    if day.job_hours is None:
+    full = day.full_requests_per_second
+    if day.job_hours is None or full is None:
         return (
             f"Queue {day.queue}: whether its {deadline} can hold is unknown. The catalogue has no latency "
             f"profile for {day.model}."
@@ -141,20 +140,19 @@ def _deadline(day: BatchDaySummary) -> str:
     verdict = "can hold" if day.deadline_can_hold else "cannot hold: add replicas, or make its jobs smaller"
     return (
         f"Queue {day.queue}: a job of {day.requests_per_job:,} requests takes at least "
-        f"{day.job_hours:.1f} h if "
-        f"{day.model} answers nothing else ({day.full_requests_per_second:.3g} requests per second at full "
-        f"load, simulated). Its {deadline} {verdict}."
+        f"{day.job_hours:.1f} h if {day.model} answers nothing else ({number(full)} requests per second at "
+        f"full load, simulated). Its {deadline} {verdict}."
     )
 
 
 def _backlog(day: BatchDaySummary) -> str | None:
     """Say that a model gets more requests than it answers; None if it does not, or if this is unknown."""
-    if day.keeps_up is not False:
+    full = day.full_requests_per_second
+    if day.keeps_up is not False or full is None:
         return None
     return (
-        f"{day.model} does not keep up: its queues get {day.load_requests_per_second:.3g} requests per "
-        f"second, "
-        f"and it answers at most {day.full_requests_per_second:.3g} (simulated). Add replicas."
+        f"{day.model} does not keep up: its queues get {number(day.load_requests_per_second)} requests per "
+        f"second, and it answers at most {number(full)} (simulated). Add replicas."
     )
 
 
@@ -213,8 +211,7 @@ def figure(value: float, unit: str) -> str:
 
     value, unit: As a quota's use has them.
     """
-    number = f"{value:,.0f}" if value >= _WHOLE or value == int(value) else f"{value:,.3g}"
-    return f"{number}{unit}" if unit == "/s" else f"{number} {unit}".rstrip()
+    return f"{number(value)}{unit}" if unit == "/s" else f"{number(value)} {unit}".rstrip()
 
 
 def share(use: ServiceQuotaUse) -> str:

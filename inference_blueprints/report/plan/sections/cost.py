@@ -39,6 +39,7 @@ from inference_catalog.volumes import (
     OPERATIONS_PER_MIB_PER_SECOND,
     image_volume_mib_per_second,
 )
+from inference_contracts.number_text import number
 from inference_contracts.units import GB, HOURS_PER_DAY, HOURS_PER_MONTH
 
 _PRICE_DECIMALS = 2
@@ -245,7 +246,7 @@ def _streaming(
     kafka: KafkaSummary | None, jobs: Sequence[StreamingSummary], services: ServicePrices
 ) -> Iterator[CostItem]:
     if kafka and kafka.brokers is not None:
-        written = f"{kafka.ingress_mb_per_second:,.2g} MB/s written"
+        written = f"{number(kafka.ingress_mb_per_second, 2)} MB/s written"
         assumption = f"{kafka.brokers} x {kafka.instance_type}, {written}, all month"
         yield _daily("Kafka brokers", assumption, kafka.usd_per_day)
     for job in jobs:

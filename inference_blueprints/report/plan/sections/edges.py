@@ -27,6 +27,7 @@ from inference_blueprints.spec.types import Model
 from inference_blueprints.spec.zones import platform_zones
 from inference_catalog import system_nodes
 from inference_contracts.batch_limits import BYTES_PER_TOKEN
+from inference_contracts.number_text import number
 from inference_contracts.units import GB, HOURS_PER_DAY, SECONDS_PER_HOUR
 
 _NEW_PER_UNIT: Final = 25
@@ -254,8 +255,9 @@ def edge_cells(edge: EdgeSummary) -> tuple[str, ...]:
 def edge_sentences(edge: EdgeSummary) -> Iterator[str]:
     """Yield what follows from the figures of a model."""
     yield (
-        f"{edge.model}: connections = {edge.requests_per_second:,.0f}/s x {edge.seconds_per_request:.3g} s = "
-        f"{edge.connections:,.0f} with one request at a time on each (Little's law). Load balancer units "
+        f"{edge.model}: connections = {edge.requests_per_second:,.0f}/s x "
+        f"{number(edge.seconds_per_request)} s = {edge.connections:,.0f} "
+        "with one request at a time on each (Little's law). Load balancer units "
         f"(LCU): {edge.active_connection_units:,.1f} for active connections, {edge.byte_units:,.1f} for "
         f"{edge.bytes_per_request:,.0f} bytes per request, {edge.new_connection_units:,.2f} for new "
         f"connections, {edge.rule_units:,.1f} for rules; the largest is billed."

@@ -12,6 +12,7 @@ from inference_blueprints.report.plan.sections.processes import PROCESSES
 from inference_blueprints.report.pricing.deployment_share import share_of
 from inference_blueprints.report.tables.text_table import TextTable
 from inference_blueprints.serving.performance.image_rate import image_speed, images_per_second
+from inference_contracts.number_text import number
 from inference_contracts.units import SECONDS_PER_HOUR, THOUSAND
 
 _NO_DATA = "no data"
@@ -85,8 +86,8 @@ def _row(each: ImageSummary) -> tuple[str, ...]:
         each.deployment,
         each.size,
         str(each.steps),
-        f"{each.peak_images_per_second:.3g}",
-        _NO_DATA if each.images_per_second is None else f"{each.images_per_second:.3g}",
+        number(each.peak_images_per_second),
+        _NO_DATA if each.images_per_second is None else number(each.images_per_second),
         _NO_DATA if each.images_per_second is None else usd(each.usd_per_thousand_images),
     )
 

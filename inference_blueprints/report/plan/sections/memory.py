@@ -15,6 +15,7 @@ from inference_blueprints.serving.estimates.memory_estimate import MemoryEstimat
 from inference_blueprints.serving.estimates.shared_cache import shared_cache
 from inference_blueprints.serving.performance.role_capacity import concurrent_requests
 from inference_blueprints.serving.resolved import ResolvedWorkers
+from inference_contracts.number_text import number
 
 #: Prices of us-east-1, S3 Standard, first 50 TB (https://aws.amazon.com/s3/pricing/, 2026-07).
 USD_PER_GB_MONTH = 0.023
@@ -140,7 +141,7 @@ def kv_cells(memory: MemorySummary) -> tuple[str, ...]:
         return ("-",) * 3
     return (
         gib(memory.kv_cache_bytes),
-        f"{memory.kv_bytes_per_token / 1024:.4g}",
+        number(memory.kv_bytes_per_token / 1024, 4),
         f"{memory.kv_cache_tokens:,}",
     )
 

@@ -9,6 +9,7 @@ from inference_blueprints.report.plan.cells import usd
 from inference_blueprints.report.plan.section import PlanBasis, PlanSection, PlanSummary
 from inference_blueprints.report.plan.sections.pools import POOLS
 from inference_blueprints.report.tables.text_table import TextTable
+from inference_contracts.number_text import number
 
 _PRICE_DECIMALS = 5
 
@@ -138,7 +139,7 @@ def _rows(each: ScalingSummary) -> Iterator[tuple[str, ...]]:
             f"{each.model}/{each.deployment}/{each.name}",
             trigger.name,
             f"{each.workers_least} to {each.workers_most}",
-            f"{trigger.target:,.10g}{' per worker' if trigger.per_worker else ''}",
+            f"{number(trigger.target, 10)}{' per worker' if trigger.per_worker else ''}",
             f"{usd(each.usd_per_hour_least)} to {usd(each.usd_per_hour_most)}",
         )
 

@@ -10,6 +10,7 @@ from inference_blueprints.report.tables.text_table import TextTable
 from inference_blueprints.serving.scaling.shift_of_plan import shift_configuration_of
 from inference_blueprints.serving.types import ServingPlan
 from inference_blueprints.spec.types import Blueprint
+from inference_contracts.number_text import number
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +74,7 @@ def capacity_shift(summary: PlanSummary) -> TextTable:
                 each.workers,
                 each.pool,
                 f"{each.floor_least} to {each.floor_most}",
-                f"{each.requests_per_worker:g}",
+                number(each.requests_per_worker, 6),
                 f"0 to {each.batch_places}" if each.batch_places else "none",
             )
             for each in summary[SHIFT]

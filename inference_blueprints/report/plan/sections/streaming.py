@@ -12,10 +12,8 @@ from inference_blueprints.report.pricing.streaming_price import job_usd_per_day
 from inference_blueprints.report.tables.text_table import TextTable
 from inference_blueprints.serving.streaming.job_size import MAX_KPUS, job_size, max_calls_per_kpu
 from inference_blueprints.serving.streaming.stream_load import stream_load
+from inference_contracts.number_text import number
 from inference_contracts.units import GB, MB
-
-#: From here on, figures have no decimals.
-_WHOLE = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,9 +124,9 @@ def streaming_jobs(summary: PlanSummary) -> TextTable:
 def _job_row(job: StreamingSummary) -> tuple[str, ...]:
     return (
         f"{job.job} ({job.model})",
-        _number(job.events_per_second),
-        _number(job.calls_per_second),
-        f"{_number(job.in_flight)} ({job.max_in_flight:,})",
+        number(job.events_per_second),
+        number(job.calls_per_second),
+        f"{number(job.in_flight)} ({job.max_in_flight:,})",
         f"{job.kpus:,}",
         f"{job.parallelism:,}",
         f"{job.partitions:,}",
@@ -139,17 +137,17 @@ def _job_row(job: StreamingSummary) -> tuple[str, ...]:
 def _job_notes(jobs: tuple[StreamingSummary, ...]) -> Iterator[str]:
     for job in jobs:
         yield (
-            f"{job.job}: {_number(job.events_per_second)} events per second are "
-            f"{_number(job.sessions_per_second)} sessions per second and, after the debounce, "
-            f"{_number(job.calls_per_second)} calls per second. By Little's law, calls in flight = "
-            f"{_number(job.calls_per_second)}/s x {job.latency_millis / 1000:g} s = "
-            f"{_number(job.in_flight)}; a subtask may have {job.max_in_flight_per_subtask:,} in flight."
+            f"{job.job}: {number(job.events_per_second)} events per second are "
+            f"{number(job.sessions_per_second)} sessions per second and, after the debounce, "
+            f"{number(job.calls_per_second)} calls per second. By Little's law, calls in flight = "
+            f"{number(job.calls_per_second)}/s x {job.latency_millis / 1000:g} s = "
+            f"{number(job.in_flight)}; a subtask may have {job.max_in_flight_per_subtask:,} in flight."
         )
         yield (
-            f"{job.job}: state of {_number(job.open_sessions)} open sessions, {_bytes(job.state_bytes)} in a "
-            f"full checkpoint; {_number(job.stored_signals)} signals, {_bytes(job.signal_bytes)} in the "
-            f"store. {job.model} reads {_number(job.prompt_tokens_per_second)} and writes "
-            f"{_number(job.answer_tokens_per_second)} tokens per second. {_verdict(job)}"
+            f"{job.job}: state of {number(job.open_sessions)} open sessions, {_bytes(job.state_bytes)} in a "
+            f"full checkpoint; {number(job.stored_signals)} signals, {_bytes(job.signal_bytes)} in the "
+            f"store. {job.model} reads {number(job.prompt_tokens_per_second)} and writes "
+            f"{number(job.answer_tokens_per_second)} tokens per second. {_verdict(job)}"
         )
         if job.kpus > job.kpu_quota:
             yield (
@@ -158,7 +156,7 @@ def _job_notes(jobs: tuple[StreamingSummary, ...]) -> Iterator[str]:
             )
     if jobs:
         load = catalog.job_load()
-        each = ", ".join(f"{_number(job.calls_per_second_per_kpu)} for {job.job}" for job in jobs)
+        each = ", ".join(f"{number(job.calls_per_second_per_kpu)} for {job.job}" for job in jobs)
         yield (
             f"Calls per second that a KPU carries with half of it free: {each}. From {load.date} on "
             f"{load.machine}: {load.microseconds_per_call:g} us of processor time per call and "
@@ -169,17 +167,13 @@ def _job_notes(jobs: tuple[StreamingSummary, ...]) -> Iterator[str]:
 
 def _verdict(job: StreamingSummary) -> str:
     """Say whether the model keeps up."""
-    if job.keeps_up is None:
+    completed = job.model_requests_per_second
+    if completed is None:
         return "Whether it keeps up is unknown: the catalogue has no latency profile for it."
-    full = f"{job.model_requests_per_second:,.3g} requests per second at full load (simulated)"
+    full = f"{number(completed)} requests per second at full load (simulated)"
     if job.keeps_up:
         return f"It completes {full}."
     return f"It does not keep up: it completes {full}. Add replicas."
-
-
-def _number(value: float) -> str:
-    """Return a number with three digits, or whole from 100 on."""
-    return f"{value:,.0f}" if value >= _WHOLE else f"{value:,.3g}"
 
 
 def _bytes(size: float) -> str:

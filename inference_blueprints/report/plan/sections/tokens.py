@@ -15,6 +15,7 @@ from inference_blueprints.report.tables.text_table import TextTable
 from inference_blueprints.serving.estimates.traffic import deployment_requests_per_second
 from inference_blueprints.serving.performance.role_capacity import role_capacity
 from inference_blueprints.serving.resolved import ResolvedWorkers
+from inference_contracts.number_text import number
 from inference_contracts.units import MILLION, SECONDS_PER_HOUR
 
 
@@ -121,7 +122,7 @@ def token_prices(summary: PlanSummary) -> TextTable:
 def _token_price_row(price: TokenPrice) -> tuple[str, ...]:
     return (
         f"{price.model}/{price.deployment}",
-        f"{price.requests_per_second:.3g} of {price.peak_requests_per_second:.3g}",
+        f"{number(price.requests_per_second)} of {number(price.peak_requests_per_second)}",
         f"{price.time_per_output_token_ms:.1f}",
         usd(price.usd_per_million_tokens),
         usd(price.usd_per_million_output_tokens),
@@ -139,8 +140,8 @@ def _token_notes(prices: Sequence[TokenPrice]) -> Iterable[str]:
     for price in prices:
         if not price.carries_the_peak:
             yield (
-                f"{price.model}/{price.deployment} serves {price.requests_per_second:.3g} of the "
-                f"{price.peak_requests_per_second:.3g} requests per second at peak (simulated). The "
+                f"{price.model}/{price.deployment} serves {number(price.requests_per_second)} of the "
+                f"{number(price.peak_requests_per_second)} requests per second at peak (simulated). The "
                 "price is for "
                 "the served requests."
             )

@@ -209,7 +209,7 @@ def load_is_within_the_peak(spec: Spec) -> Iterator[Finding]:
         if declared[queue.model] > maximum:
             message = (
                 f"got {declared[queue.model]:,} requests per day for model {quote(queue.model)}, but at its "
-                f"peakRequestsPerSecond of {peaks[queue.model]:g} it can answer {maximum:,}; raise the "
+                f"peakRequestsPerSecond of {peaks[queue.model]:,.10g} it can answer {maximum:,}; raise the "
                 "peak, or lower the load"
             )
             path = ("spec", "batch", "queues", index, "load", "requestsPerDay")

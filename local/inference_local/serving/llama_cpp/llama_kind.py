@@ -14,6 +14,7 @@ from inference_blueprints.spec.invalid_values import usable
 from inference_blueprints.spec.types import Blueprint
 from inference_catalog import Model
 from inference_contracts.errors import Finding
+from inference_contracts.number_text import number
 from inference_local.serving.direct.worker_balancer import WorkerBalancer
 from inference_local.serving.engine_kind import ELASTIC_FINISH_SECONDS, EngineKind
 from inference_local.serving.launch import Launch
@@ -145,9 +146,9 @@ class LlamaRole(LocalWorkers):
             yield Replacement(self._label, "most elastic replicas", maximum, here, _WHAT_FITS)
         for each in planned.scaling.triggers:
             if each.name in self.targets:
-                here = f"{self.targets[each.name]:.4g}"
+                here = number(self.targets[each.name], 4)
                 yield Replacement(
-                    self._label, f"target of {each.name}", f"{each.target:g}", here, _FEWER_AT_ONCE
+                    self._label, f"target of {each.name}", number(each.target, 6), here, _FEWER_AT_ONCE
                 )
         if self.seconds_before_sigterm != planned.pre_stop_seconds:
             before, here = f"{planned.pre_stop_seconds} s", f"{self.seconds_before_sigterm:g} s"

@@ -1,11 +1,9 @@
 """Axes end at or above the largest value, with few and round ticks."""
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from inference_blueprints.measure.charts.svg_chart import Axis
-from inference_blueprints.measure.statistics.figure_text import number
 
 
 @given(st.floats(1e-3, 1e9))
@@ -19,10 +17,3 @@ def test_ticks_cover_the_values_and_stay_few(maximum: float) -> None:
 
 def test_an_axis_without_values_still_has_ticks() -> None:
     assert Axis("x", 0.0).end > 0
-
-
-@pytest.mark.parametrize(
-    ("value", "text"), [(0.0, "0"), (2.5, "2.5"), (1536.2, "1,536"), (0.123456, "0.1235")]
-)
-def test_numbers_are_for_people(value: float, text: str) -> None:
-    assert number(value) == text
