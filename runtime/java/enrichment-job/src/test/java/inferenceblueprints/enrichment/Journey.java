@@ -55,8 +55,14 @@ final class Journey implements AutoCloseable {
                     .all()
                     .get();
         }
+        // One request at a time: of a topic that was just created, a broker may take the second and then refuse the first
+        // for ever (https://github.com/apache/kafka/pull/23234, KAFKA-15591).
         producer = new KafkaProducer<>(
-                Map.of("bootstrap.servers", Rig.BROKER.address(), "linger.ms", 5, "delivery.timeout.ms", 120_000),
+                Map.of(
+                        "bootstrap.servers", Rig.BROKER.address(),
+                        "linger.ms", 5,
+                        "delivery.timeout.ms", 120_000,
+                        "max.in.flight.requests.per.connection", 1),
                 new StringSerializer(),
                 new ByteArraySerializer());
     }
