@@ -34,8 +34,8 @@ class ClickProducer:
     """
 
     def __init__(self, address: str, job: StreamingJob, clicks: Sequence[Click], began: float) -> None:
-        # One request at a time: of a topic that was just created, a broker may take the second and then refuse the
-        # first for ever (https://github.com/apache/kafka/pull/23234, KAFKA-15591).
+        # One request at a time: of a topic that was just created, a broker may take the second and then
+        # refuse the first for ever (https://github.com/apache/kafka/pull/23234, KAFKA-15591).
         self._producer: Any = KafkaProducer(
             bootstrap_servers=address, acks="all", linger_ms=5, max_in_flight_requests_per_connection=1
         )
