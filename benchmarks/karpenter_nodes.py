@@ -24,7 +24,7 @@ from typing import Any
 import yaml
 
 from benchmarks.harness.figure import Figure
-from inference_blueprints.operate.kubernetes.kubectl import Kubectl
+from inference_blueprints.operate.kubernetes import Kubectl
 from inference_blueprints.synthesis import synthesise
 from inference_local.control_plane import artefacts, build, definitions
 from inference_local.control_plane.control_plane import ControlPlane

@@ -43,7 +43,7 @@ def register(root: typer.Typer) -> None:
 def token(name_or_path: NameOrPath, output: OutputOption = Output.TEXT) -> None:
     """Print a token for the batch API. OpenAI clients use it as `api_key`."""
     from inference_blueprints.operate.aws.account import Account
-    from inference_blueprints.operate.batch.client_token import batch_token
+    from inference_blueprints.operate.batch.batch_api_client import batch_token
     from inference_contracts.batch_limits import ACCEPTED_TOKEN_SECONDS
 
     blueprint, _ = _described(name_or_path)
@@ -82,8 +82,8 @@ def submit(
     address: Address = None,
 ) -> None:
     """Upload a file and create a job from it. Prints the job's ID."""
-    from inference_blueprints.operate.batch.submission import JobSubmission
-    from inference_blueprints.operate.batch.submission import submit as submit_file
+    from inference_blueprints.operate.batch.jobs import JobSubmission
+    from inference_blueprints.operate.batch.jobs import submit as submit_file
 
     blueprint, batch = _described(name_or_path)
     queues = [each.name for each in batch.queues]
@@ -185,8 +185,8 @@ def results(
     address: Address = None,
 ) -> None:
     """Read a job's results, one JSON object per line."""
-    from inference_blueprints.operate.batch.job_results import copy, save
-    from inference_blueprints.operate.batch.job_results import results as read_results
+    from inference_blueprints.operate.batch.jobs import copy, save
+    from inference_blueprints.operate.batch.jobs import results as read_results
 
     pieces = read_results(_api(name_or_path, address), job, errors=errors)
     if file is None:
@@ -205,7 +205,7 @@ def cost(
     address: Address = None,
 ) -> None:
     """Show your team's cost in a month and the remaining budget. Rows are per model and queue."""
-    from inference_blueprints.operate.batch.team_costs import costs_of
+    from inference_blueprints.operate.batch.jobs import costs_of
 
     costs = costs_of(_api(name_or_path, address), month)
     if output is Output.JSON:
@@ -233,7 +233,7 @@ def cost(
 def _described(name_or_path: str) -> tuple[Blueprint, Batch]:
     """Return a blueprint and its batch section, without warnings: these matter when it is deployed."""
     from inference_blueprints.loading import load_blueprint
-    from inference_blueprints.operate.batch.batch_api_address import batch_section
+    from inference_blueprints.operate.batch.batch_api_client import batch_section
 
     blueprint = load_blueprint(name_or_path).blueprint
     return blueprint, batch_section(blueprint)
@@ -242,9 +242,7 @@ def _described(name_or_path: str) -> tuple[Blueprint, Batch]:
 def _api(name_or_path: str, address: str | None) -> BatchApiClient:
     """Return a client of the platform's batch API."""
     from inference_blueprints.operate.aws.account import Account
-    from inference_blueprints.operate.batch.batch_api_address import batch_address
-    from inference_blueprints.operate.batch.batch_api_client import BatchApiClient
-    from inference_blueprints.operate.batch.signing import signer
+    from inference_blueprints.operate.batch.batch_api_client import BatchApiClient, batch_address, signer
 
     blueprint, _ = _described(name_or_path)
     platform, environment = blueprint.metadata.name, blueprint.spec.environment

@@ -134,7 +134,7 @@ def _cluster_load_generator(
     from inference_blueprints.operate.aws.account import Account
     from inference_blueprints.operate.benchmark_job.cluster_job import ClusterLoadGenerator
     from inference_blueprints.operate.benchmark_job.job_objects import IMAGE
-    from inference_blueprints.operate.kubernetes.cluster_connection import connect
+    from inference_blueprints.operate.kubernetes import connect
 
     account = Account(blueprint.spec.environment.region)
     with tempfile.TemporaryDirectory() as folder:

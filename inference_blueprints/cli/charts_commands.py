@@ -15,7 +15,7 @@ from inference_blueprints.cli.options import Output, OutputOption
 
 if TYPE_CHECKING:
     from inference_blueprints.loading import LoadedBlueprint
-    from inference_blueprints.operate.versions.chart_archives import Archive
+    from inference_blueprints.operate.versions import Archive
 
 app = typer.Typer(help="Keep third-party Helm charts next to a blueprint.", no_args_is_help=True)
 
@@ -43,8 +43,8 @@ def fetch(
     output: OutputOption = Output.TEXT,
 ) -> None:
     """Download the charts of a platform. Its deployment then needs no chart repository."""
-    from inference_blueprints.operate.versions.chart_archives import fetch as fetch_archives
-    from inference_blueprints.operate.versions.locking import own_file
+    from inference_blueprints.operate.versions import fetch as fetch_archives
+    from inference_blueprints.operate.versions import own_file
     from inference_blueprints.spec.lock.adjacent_files import CHARTS_FOLDER
 
     path = own_file(file)
@@ -76,7 +76,7 @@ def _as_dict(archive: Archive) -> dict[str, str | bool]:
 
 def _record(loaded: LoadedBlueprint, path: Path, archives: list[Archive]) -> Path:
     """Pin the digests of the downloaded charts, and return the lock's path."""
-    from inference_blueprints.operate.versions.locking import running_lock
+    from inference_blueprints.operate.versions import running_lock
     from inference_blueprints.spec.lock.lock import Pin, lock_path
     from inference_blueprints.spec.lock.lock_writer import lock_text, write_text
 

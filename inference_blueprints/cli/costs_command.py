@@ -50,9 +50,8 @@ def costs(
     """Show what nodes cost in a time, by model and team. What is not known is unattributed."""
     from inference_blueprints.loading import load_blueprint
     from inference_blueprints.operate.aws.account import Account
-    from inference_blueprints.operate.batch.signing import signer
-    from inference_blueprints.operate.costs.attributed_costs import attributed_costs
-    from inference_blueprints.operate.costs.batch_tokens import batch_tokens
+    from inference_blueprints.operate.batch.batch_api_client import signer
+    from inference_blueprints.operate.costs.attributed_costs import attributed_costs, batch_tokens
     from inference_blueprints.report.pricing.rates import (
         load_rates,
         node_rate,

@@ -89,8 +89,14 @@ def bootstrap(name_or_path: NameOrPath, cdk_arguments: CdkArguments = None, outp
 def _prepare_account(account: Account, blueprint: Blueprint, reader: Output) -> None:
     """Create what the platform needs in the account, no stack may own, and the account does not have."""
     from inference_blueprints.operate.aws.account import readable_errors
-    from inference_blueprints.operate.aws.api_log_role import API_LOG_ROLE, ensure_api_log_role, has_api
-    from inference_blueprints.operate.aws.spot_role import SPOT_ROLE, ensure_spot_role, spot_pools
+    from inference_blueprints.operate.aws.account_roles import (
+        API_LOG_ROLE,
+        SPOT_ROLE,
+        ensure_api_log_role,
+        ensure_spot_role,
+        has_api,
+        spot_pools,
+    )
     from inference_blueprints.operate.ownership.platform_table import TABLE, PlatformTable
 
     stream = sys.stderr if reader is Output.JSON else sys.stdout
@@ -125,7 +131,7 @@ def deploy(
         file_identity,
         platform_operation,
     )
-    from inference_blueprints.operate.versions.locking import keep_lock, kept_lock
+    from inference_blueprints.operate.versions import keep_lock, kept_lock
     from inference_blueprints.spec.lock.lock import lock_path
     from inference_blueprints.spec.shipped import find
 

@@ -16,7 +16,7 @@ from inference_contracts.errors import UserError
 if TYPE_CHECKING:
     from inference_blueprints.operate.aws.account import Account
     from inference_blueprints.operate.image_cache.snapshot_baker import Baked
-    from inference_blueprints.operate.image_cache.wanted_snapshot import WantedSnapshot
+    from inference_blueprints.operate.image_cache.snapshot_status import WantedSnapshot
 
 app = typer.Typer(help="Make EBS snapshots with container images.", no_args_is_help=True)
 
@@ -93,7 +93,7 @@ def status(name_or_path: NameOrPath, output: OutputOption = Output.TEXT) -> None
 def _wanted(name_or_path: str, pools: list[str]) -> tuple[str, Account, list[WantedSnapshot]]:
     """Return the platform's name, its account and the snapshots that its pools need."""
     from inference_blueprints.operate.aws.account import Account
-    from inference_blueprints.operate.image_cache.wanted_snapshot import wanted_snapshots
+    from inference_blueprints.operate.image_cache.snapshot_status import wanted_snapshots
     from inference_blueprints.serving.plan import build_plan
 
     blueprint = load(name_or_path).blueprint

@@ -27,7 +27,7 @@ def lock(
     output: OutputOption = Output.TEXT,
 ) -> None:
     """Pin a blueprint's versions in a lock next to FILE. Existing pins stay."""
-    from inference_blueprints.operate.versions.locking import complete_lock, keep_lock, own_file
+    from inference_blueprints.operate.versions import complete_lock, keep_lock, own_file
     from inference_blueprints.spec.lock.differences import differences
     from inference_blueprints.spec.lock.lock import lock_path
 

@@ -30,7 +30,7 @@ def take_over(
     from inference_blueprints.operate.aws.account import Account
     from inference_blueprints.operate.ownership.platform_operation import file_identity, platform_operation
     from inference_blueprints.operate.ownership.platform_table import PlatformTable
-    from inference_blueprints.operate.versions.locking import keep_lock, kept_lock
+    from inference_blueprints.operate.versions import keep_lock, kept_lock
     from inference_blueprints.spec.shipped import find
 
     loaded = load(name_or_path)

@@ -18,8 +18,7 @@ from inference_contracts.errors import UserError
 
 if TYPE_CHECKING:
     from inference_blueprints.operate.ownership.platform_operation import PlatformOperation
-    from inference_blueprints.operate.removal.platform_removal import Removal
-    from inference_blueprints.operate.removal.stack_deletion import Retained
+    from inference_blueprints.operate.removal.platform_removal import Removal, Retained
 
 Yes = Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")]
 

@@ -14,7 +14,7 @@ from inference_blueprints.cli.options import ExitCode, NameOrPath, Output, Outpu
 from inference_contracts.errors import UserError
 
 if TYPE_CHECKING:
-    from inference_blueprints.operate.signals.read_signals import Record
+    from inference_blueprints.operate.signals import Record
 
 app = typer.Typer(help="Read signals: answers of batch jobs, stored by key.", no_args_is_help=True)
 
@@ -48,10 +48,10 @@ def get(
     from inference_blueprints.loading import load_blueprint
     from inference_blueprints.operate.aws.account import Account
     from inference_blueprints.operate.cloudformation.deployed_stacks import stack_outputs
-    from inference_blueprints.operate.signals.read_signals import read_signals
-    from inference_blueprints.operate.signals.signal_store_address import (
+    from inference_blueprints.operate.signals import (
         STORE_OUTPUTS,
         demand_signal,
+        read_signals,
         store_address,
         stores_stack,
     )

@@ -12,7 +12,7 @@ from inference_blueprints.cli.options import ExitCode, NameOrPath, Output, Outpu
 from inference_contracts.errors import UserError
 
 if TYPE_CHECKING:
-    from inference_blueprints.operate.streaming.redrive_letters import RedriveReport
+    from inference_blueprints.operate.streaming import RedriveReport
 
 app = typer.Typer(help="Work with streaming jobs, which turn events into signals.", no_args_is_help=True)
 
@@ -58,10 +58,11 @@ def redrive(
     """Ask the model again for dead letters of a job. The exit code is 1 if some fail again."""
     from inference_blueprints.loading import load_blueprint
     from inference_blueprints.operate.aws.account import Account
-    from inference_blueprints.operate.streaming.redrive_letters import LetterChoice, redrive_letters
-    from inference_blueprints.operate.streaming.stream_functions import (
+    from inference_blueprints.operate.streaming import (
+        LetterChoice,
         call_function,
         function_names,
+        redrive_letters,
         streaming_job,
     )
     from inference_contracts.dead_letters import REASONS

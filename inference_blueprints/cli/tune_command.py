@@ -63,7 +63,7 @@ def tune(
     from inference_blueprints.measure.tuning.search_progress import shown_progress
     from inference_blueprints.measure.tuning.tune import tune as search
     from inference_blueprints.measure.tuning.tuning_page import tuning_page
-    from inference_blueprints.operate.versions.locking import own_file
+    from inference_blueprints.operate.versions import own_file
     from inference_blueprints.report.pricing.rates import load_rates
 
     if write:

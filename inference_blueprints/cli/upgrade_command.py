@@ -89,7 +89,7 @@ def _upgrade(file: str, proposal: Proposal, output: Output, *, apply: bool) -> N
 
 def _print(proposal: Proposal, results: list[CheckResult]) -> None:
     """Print a table of changes, then the results of the checks, then the steps of the deployment."""
-    from inference_blueprints.operate.upgrade.upgrade_steps import steps
+    from inference_blueprints.operate.upgrade.upgrade_checks import steps
     from inference_blueprints.report.tables.terminal_table import print_rows, table_console
     from inference_blueprints.report.tables.text_table import TextTable
 
@@ -103,7 +103,7 @@ def _print(proposal: Proposal, results: list[CheckResult]) -> None:
 
 
 def _print_json(proposal: Proposal, results: list[CheckResult]) -> None:
-    from inference_blueprints.operate.upgrade.upgrade_steps import steps
+    from inference_blueprints.operate.upgrade.upgrade_checks import steps
 
     document = {
         "changes": [asdict(change) for change in proposal.changes],

@@ -12,7 +12,7 @@ from typing import Literal, TypeVar
 from botocore.exceptions import BotoCoreError, ClientError
 
 from inference_blueprints.operate.aws.account import describe_error
-from inference_blueprints.operate.kubernetes.kubectl import KubectlFailed
+from inference_blueprints.operate.kubernetes import KubectlFailed
 from inference_contracts.errors import UserError
 
 Severity = Literal["ok", "unknown", "warning", "error"]

@@ -174,7 +174,7 @@ def signals(
     output: OutputOption = Output.TEXT,
 ) -> None:
     """Print the newest values of keys from the running signal store."""
-    from inference_blueprints.operate.signals.read_signals import read_signals
+    from inference_blueprints.operate.signals import read_signals
     from inference_local import run_state
 
     state = run_state.live_state(run_directory)

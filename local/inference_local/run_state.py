@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import IO, Literal
 
-from inference_blueprints.operate.signals.signal_store_address import StoreAddress
+from inference_blueprints.operate.signals import StoreAddress
 from inference_contracts.errors import UserError
 from inference_local.serving.engine_names import EngineName
 from inference_local.serving.platform_parts import PlatformPart, Replacement

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from inference_blueprints.loading import load_blueprint
-from inference_blueprints.operate.versions.chart_archives import fetch
+from inference_blueprints.operate.versions import fetch
 from inference_blueprints.spec.shipped import shipped
 from inference_catalog.charts import Chart
 from inference_contracts.errors import BlueprintError, UserError

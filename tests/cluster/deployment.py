@@ -14,7 +14,7 @@ from typing import Any
 import yaml
 from botocore.credentials import Credentials
 
-from inference_blueprints.operate.kubernetes.kubectl import Kubectl
+from inference_blueprints.operate.kubernetes import Kubectl
 from inference_contracts.cluster_token import cluster_token
 from inference_local.emulator.emulator import Emulator
 from inference_local.emulator.emulator_deploy import deploy

@@ -21,7 +21,7 @@ from inference_blueprints.operate.benchmark_job.cluster_job import (
     models_namespace,
     objects,
 )
-from inference_blueprints.operate.kubernetes.kubectl import Kubectl
+from inference_blueprints.operate.kubernetes import Kubectl
 from inference_blueprints.serving.plan import build_plan
 from inference_blueprints.serving.types import DeploymentPlan
 from inference_contracts.errors import UserError

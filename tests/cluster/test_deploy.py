@@ -16,7 +16,7 @@ import psutil
 import pytest
 import yaml
 
-from inference_blueprints.operate.kubernetes.kubectl import KubectlFailed
+from inference_blueprints.operate.kubernetes import KubectlFailed
 from inference_blueprints.spec.shipped import shipped
 from inference_blueprints.synthesis import synthesise
 from inference_local.emulator.emulator import Emulator

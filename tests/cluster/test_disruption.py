@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from inference_blueprints.operate.kubernetes.kubectl import Kubectl, KubectlFailed
+from inference_blueprints.operate.kubernetes import Kubectl, KubectlFailed
 from tests.cluster import matrix
 from tests.cluster.nodes import nodes_of
 from tests.cluster.objects import KubernetesObject, component_deployments, manifests, own_objects

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from gpu_health.health_platform import health_platform
-from inference_blueprints.operate.kubernetes.kubectl import Kubectl
+from inference_blueprints.operate.kubernetes import Kubectl
 from inference_catalog.gpu_faults import gpu_faults_file
 from inference_contracts.health_names import CORDON_ANNOTATION
 from inference_contracts.operations_names import HEALTH_GROUP

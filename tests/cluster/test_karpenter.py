@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pytest
 
 import inference_catalog as catalog
-from inference_blueprints.operate.kubernetes.kubectl import Kubectl
+from inference_blueprints.operate.kubernetes import Kubectl
 from inference_catalog import placement
 from inference_local.control_plane.control_plane import ControlPlane
 from tests.cluster import matrix

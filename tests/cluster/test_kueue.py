@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from inference_blueprints.operate.kubernetes.kubectl import Kubectl
+from inference_blueprints.operate.kubernetes import Kubectl
 from inference_catalog import placement
 from inference_local.control_plane.control_plane import ControlPlane
 from tests.cluster import matrix

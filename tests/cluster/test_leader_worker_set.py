@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from inference_blueprints.operate.kubernetes.kubectl import Kubectl
+from inference_blueprints.operate.kubernetes import Kubectl
 from inference_blueprints.render.eks.model_values import deployment_values
 from inference_catalog.chart_staging import stage_chart
 from inference_catalog.resources import charts_directory

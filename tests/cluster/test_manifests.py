@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from inference_blueprints.operate.kubernetes.kubectl import Kubectl, KubectlFailed
+from inference_blueprints.operate.kubernetes import Kubectl, KubectlFailed
 from inference_local.emulator.real_kubernetes.registry_charts import MODULE_CHARTS
 from tests.cluster.objects import (
     KubernetesObject,

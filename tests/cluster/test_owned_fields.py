@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 from capacity_shift.kubernetes_numbers import KubernetesNumbers
 
-from inference_blueprints.operate.kubernetes.kubectl import Kubectl
+from inference_blueprints.operate.kubernetes import Kubectl
 from inference_blueprints.render.eks.batch_worker_values import QueueScaling, batch_worker_values
 from inference_blueprints.render.eks.model_values import deployment_values
 from inference_catalog.chart_staging import stage_chart

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import pytest
 
-from inference_blueprints.operate.kubernetes.kubectl import Kubectl
+from inference_blueprints.operate.kubernetes import Kubectl
 from tests.cluster import matrix
 from tests.cluster.nodes import nodes_of
 from tests.cluster.objects import KubernetesObject, component_deployments, manifests, own_objects

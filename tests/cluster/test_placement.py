@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import pytest
 
 import inference_catalog as catalog
-from inference_blueprints.operate.kubernetes.kubectl import Kubectl
+from inference_blueprints.operate.kubernetes import Kubectl
 from inference_catalog import placement
 from tests.cluster.nodes import node, nodes_of
 from tests.cluster.objects import KubernetesObject, component_deployments, manifests, own_objects

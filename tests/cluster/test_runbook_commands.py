@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import inference_catalog as catalog
-from inference_blueprints.operate.kubernetes.kubectl import Kubectl, KubectlFailed
+from inference_blueprints.operate.kubernetes import Kubectl, KubectlFailed
 from inference_contracts.metric_labels import POD_LABEL_PREFIX
 from tests.cluster.nodes import node
 from tests.cluster.state import namespace_object

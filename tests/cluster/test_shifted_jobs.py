@@ -13,7 +13,7 @@ import pytest
 from capacity_shift import handlers
 from moto import mock_aws
 
-from inference_blueprints.operate.kubernetes.kubectl import Kubectl
+from inference_blueprints.operate.kubernetes import Kubectl
 from inference_catalog import placement
 from inference_constructs.operations.shift_controller import SHIFT_DOCUMENT
 from inference_contracts import operations_names, shift_names

@@ -16,12 +16,11 @@ import inference_catalog as catalog
 from inference_blueprints.loading import load_blueprint
 from inference_blueprints.operate.aws.account import Account
 from inference_blueprints.operate.check_results import CheckResult, run_checks
-from inference_blueprints.operate.kubernetes.kubectl import Kubectl
-from inference_blueprints.operate.verify.api_server_checks import look_in
-from inference_blueprints.operate.verify.running_platform import RunningPlatform
+from inference_blueprints.operate.kubernetes import Kubectl
+from inference_blueprints.operate.verify.node_checks import look_in
 from inference_blueprints.operate.verify.synthesised_platform import ExpectedRelease, SynthesisedPlatform
 from inference_blueprints.operate.verify.verification import CLUSTER_CHECKS
-from inference_blueprints.operate.verify.verified_platform import VerifiedPlatform
+from inference_blueprints.operate.verify.verified_platform import RunningPlatform, VerifiedPlatform
 from inference_blueprints.serving.plan import build_plan
 from inference_catalog.chart_staging import stage_chart
 from inference_catalog.resources import charts_directory

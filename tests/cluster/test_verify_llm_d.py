@@ -11,12 +11,11 @@ import inference_catalog as catalog
 from inference_blueprints.loading import load_blueprint
 from inference_blueprints.operate.aws.account import Account
 from inference_blueprints.operate.check_results import CheckResult, run_checks
-from inference_blueprints.operate.kubernetes.kubectl import Kubectl
+from inference_blueprints.operate.kubernetes import Kubectl
 from inference_blueprints.operate.verify import inference_pool_checks
 from inference_blueprints.operate.verify.kv_transfer_checks import kv_transfer, read_transfers
-from inference_blueprints.operate.verify.running_platform import RunningPlatform
 from inference_blueprints.operate.verify.synthesised_platform import ExpectedRelease, SynthesisedPlatform
-from inference_blueprints.operate.verify.verified_platform import VerifiedPlatform
+from inference_blueprints.operate.verify.verified_platform import RunningPlatform, VerifiedPlatform
 from inference_blueprints.operate.verify.worker_checks import workers
 from inference_blueprints.serving.plan import build_plan
 from inference_catalog.chart_staging import stage_chart

@@ -20,7 +20,7 @@ from rich.console import Console
 
 from inference_blueprints.operate.aws.account import Account
 from inference_blueprints.operate.changes.deployment_steps import deploy_in_steps
-from inference_blueprints.operate.ecs.service_ends import unprotect_hosts
+from inference_blueprints.operate.ecs_cluster import unprotect_hosts
 from inference_blueprints.operate.removal.platform_removal import Removal
 from inference_catalog.tags import PLATFORM_TAG
 from inference_local.emulator.emulator import Emulator

@@ -15,8 +15,8 @@ from rich.console import Console
 
 from inference_blueprints.loading import load_blueprint
 from inference_blueprints.operate.aws.account import Account
+from inference_blueprints.operate.changes.data_checks import DATA_TYPES
 from inference_blueprints.operate.changes.deployment_steps import deploy_in_steps
-from inference_blueprints.operate.changes.replaced_resources import DATA_TYPES
 from inference_blueprints.operate.removal.platform_removal import Removal
 from inference_local.emulator.emulator import Emulator
 from inference_local.emulator.emulator_deploy import DeployError, bootstrap, deploy

@@ -8,7 +8,7 @@ from pathlib import Path
 import yaml
 
 from inference_blueprints.loading import load_blueprint
-from inference_blueprints.operate.versions.locking import keep_lock
+from inference_blueprints.operate.versions import keep_lock
 from inference_blueprints.spec.shipped import shipped
 from tests.charts.repositories import put_archives
 from tests.templates.synthesis import write_templates

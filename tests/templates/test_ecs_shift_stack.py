@@ -11,7 +11,7 @@ import yaml
 
 from inference_blueprints.loading import parse_blueprint
 from inference_blueprints.operate.aws.account import Account
-from inference_blueprints.operate.changes.kept_floors import kept_floors
+from inference_blueprints.operate.changes.ecs_host_checks import kept_floors
 from inference_blueprints.operate.changes.platform_change import PlatformChange
 from inference_blueprints.render.ecs.ecs_target import EcsTarget
 from inference_blueprints.serving.plan import build_plan

@@ -12,9 +12,8 @@ import pytest
 import yaml
 
 from inference_blueprints.operate.aws.account import Account
-from inference_blueprints.operate.changes.findings import Held
-from inference_blueprints.operate.changes.kafka_topics import moved_topics
-from inference_blueprints.operate.changes.platform_change import PlatformChange
+from inference_blueprints.operate.changes.data_checks import moved_topics
+from inference_blueprints.operate.changes.platform_change import Held, PlatformChange
 from inference_blueprints.report.pricing.streaming_price import ALARMS_PER_STREAM
 from inference_blueprints.resources import root
 from inference_blueprints.spec.shipped import shipped

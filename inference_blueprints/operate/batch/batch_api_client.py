@@ -2,16 +2,98 @@
 
 from __future__ import annotations
 
+import base64
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from http import HTTPStatus
 from typing import Any, Final
 from urllib.parse import urlencode, urlsplit
 
+import boto3
 import urllib3
+from botocore.auth import SigV4Auth, SigV4QueryAuth
+from botocore.awsrequest import AWSRequest
 
-from inference_blueprints.operate.batch.signing import Sign
+from inference_blueprints.operate.aws.account import Account, demand_credentials
+from inference_blueprints.operate.cloudformation.deployed_stacks import stack_outputs
+from inference_blueprints.spec.types import Batch, Blueprint
+from inference_contracts import batch_limits, batch_names
+from inference_contracts.batch_names import API_OUTPUT
 from inference_contracts.errors import UserError
+
+
+def batch_section(blueprint: Blueprint) -> Batch:
+    """Return the batch section of a blueprint. Raises UserError if it has none."""
+    section = blueprint.spec.batch
+    if section is None:
+        raise UserError(
+            f"{blueprint.metadata.name}: has no batch; add spec.teams and spec.batch.queues to the "
+            "blueprint, and deploy it"
+        )
+    return section
+
+
+def batch_address(account: Account, platform: str) -> str:
+    """Return the address of a platform's batch API, which ends with ``/v1``.
+
+    account: Account of the platform.
+    Raises UserError if batch is not deployed, or AWS does not answer.
+    """
+    return stack_outputs(account, f"{platform}-Batch", API_OUTPUT)[API_OUTPUT]
+
+
+# Signs requests with the caller's credentials (SigV4): to API Gateway, or to another service.
+#
+# https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_sigv-signing-elements.html
+
+#: Takes method, address, headers and body of a request; returns the headers with the signature.
+Sign = Callable[[str, str, Mapping[str, str], bytes], Mapping[str, str]]
+
+
+def signer(session: boto3.Session, *, region: str, service: str = "execute-api") -> Sign:
+    """Return a function that signs requests.
+
+    session: Session with the credentials that sign; temporary ones are renewed in time.
+    region: Region of the service.
+    service: Its name in signatures; that of API Gateway signs for the batch API.
+    Raises SignInError if there are no credentials.
+    """
+    credentials = demand_credentials(session)
+
+    def sign(method: str, address: str, headers: Mapping[str, str], body: bytes) -> Mapping[str, str]:
+        request = AWSRequest(method, address, headers=dict(headers), data=body)
+        SigV4Auth(credentials.get_frozen_credentials(), service, region).add_auth(request)
+        return dict(request.headers.items())
+
+    return sign
+
+
+# Tokens for clients of the batch API that cannot sign their requests.
+#
+# A token is a signed request to STS, which identifies the signer. It is accepted for 10 minutes, by one
+# platform, whose authorizer checks it (`runtime/batch/authorizer`). It needs no permission
+# (https://docs.aws.amazon.com/STS/latest/APIReference/API_GetCallerIdentity.html).
+
+
+def batch_token(session: boto3.Session, *, platform: str, region: str, account: str) -> str:
+    """Return a token for a platform's batch API.
+
+    session: Session with the credentials that sign the token.
+    platform, region, account: Name, region and AWS account of the platform. No other platform accepts the
+        token.
+    Raises SignInError if there are no credentials.
+    """
+    credentials = demand_credentials(session)
+    request = AWSRequest(
+        "GET",
+        f"https://{batch_names.sts_host(region)}/?Action=GetCallerIdentity&Version=2011-06-15",
+        headers={batch_names.TOKEN_AUDIENCE_HEADER: batch_names.token_audience(account, platform)},
+    )
+    SigV4QueryAuth(
+        credentials.get_frozen_credentials(), "sts", region, expires=batch_limits.TOKEN_SECONDS
+    ).add_auth(request)
+    return batch_names.TOKEN_PREFIX + base64.urlsafe_b64encode(request.url.encode()).decode().rstrip("=")
+
 
 # API Gateway waits 29 s for its function
 # (https://docs.aws.amazon.com/apigateway/latest/developerguide/limits.html).

@@ -13,10 +13,13 @@ from inference_blueprints.measure.benchmarking.aiperf import LoadTest
 from inference_blueprints.measure.benchmarking.load_generators import Access
 from inference_blueprints.operate.benchmark_job import job_objects
 from inference_blueprints.operate.benchmark_job.job_objects import JobSettings, KubernetesObject
-from inference_blueprints.operate.kubernetes.kubectl import KubectlFailed
-from inference_blueprints.operate.kubernetes.port_forwarding import forward_port
-from inference_blueprints.operate.verify.pod_states import unready_reason
-from inference_blueprints.operate.verify.verified_platform import ClusterReader, condition, holds
+from inference_blueprints.operate.kubernetes import KubectlFailed, forward_port
+from inference_blueprints.operate.verify.verified_platform import (
+    ClusterReader,
+    condition,
+    holds,
+    unready_reason,
+)
 from inference_blueprints.serving.types import DeploymentPlan
 from inference_catalog.charts import charts
 from inference_contracts.errors import UserError

@@ -9,8 +9,115 @@ from pathlib import Path
 from typing import Any, Final, TypeVar, cast
 
 from inference_blueprints.operate.aws.account import Account, readable_errors
+from inference_blueprints.operate.check_results import CheckResult
 from inference_blueprints.operate.cloudformation.deployed_stacks import DeployedStack, deployed_stacks
-from inference_blueprints.operate.ecs.cluster_reading import cluster_exists
+from inference_blueprints.operate.ecs_cluster import cluster_exists
+
+# What a comparison of templates finds.
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """A change that the next step of a deployment makes otherwise, because it would break what runs."""
+
+    check: str
+    """Name of the check that found it."""
+    stack: str
+    """Name of the stack whose new template is edited."""
+    message: str
+    """What is held, why, and until when."""
+    edit: Callable[[dict[str, Any]], None]
+    """Edits the new template for this step."""
+    imports: bool = False
+    """Whether CloudFormation takes over resources that exist."""
+
+    def __str__(self) -> str:
+        """Return check, stack and message on one line."""
+        return f"held     {self.check}: {self.stack}: {self.message}"
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """What `deploy` does before a step, because CloudFormation cannot."""
+
+    check: str
+    """Name of the check that found it."""
+    stack: str
+    """Name of the stack whose change needs it."""
+    message: str
+    """What is done, and why."""
+    act: Callable[[], None]
+    """Does it. Raises UserError if it cannot."""
+
+    def __str__(self) -> str:
+        """Return check, stack and message on one line."""
+        return f"prepares {self.check}: {self.stack}: {self.message}"
+
+
+Finding = CheckResult | Held | Prepared
+
+
+#: Stands for a reference in a text.
+REFERENCE = "\N{OBJECT REPLACEMENT CHARACTER}"
+
+
+def has_reference(value: Any) -> bool:
+    """Whether CloudFormation computes a value or a part of it."""
+    if isinstance(value, Mapping):
+        return any(name == "Ref" or name.startswith("Fn::") or has_reference(value[name]) for name in value)
+    return isinstance(value, list) and any(has_reference(each) for each in value)
+
+
+def spelled(value: Any) -> str:
+    """Return a text, with `REFERENCE` for what CloudFormation computes."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, Mapping) and "Fn::Join" in value:
+        separator, parts = value["Fn::Join"]
+        if isinstance(parts, list):
+            return str(separator).join(spelled(part) for part in parts)
+    return REFERENCE
+
+
+def listed(value: Any) -> list[Any]:
+    """Return a list; a value that is none is its only member."""
+    return value if isinstance(value, list) else [value]
+
+
+def kubernetes_objects(manifest: Any) -> Iterator[tuple[str, str, str]]:
+    """Yield kind, namespace and name of each object of a manifest. The namespace may be empty."""
+    for item in json.loads(spelled(manifest)):
+        metadata = item["metadata"]
+        yield item["kind"], metadata.get("namespace", ""), metadata["name"]
+
+
+def references(value: Any) -> Iterator[str]:
+    """Yield the logical IDs that a value refers to."""
+    if isinstance(value, list):
+        for each in value:
+            yield from references(each)
+    elif isinstance(value, Mapping):
+        for name, inner in value.items():
+            if name == "Ref":
+                yield str(inner)
+            elif name == "Fn::GetAtt":
+                yield str(inner[0] if isinstance(inner, list) else inner.partition(".")[0])
+            else:
+                yield from references(inner)
+
+
+def stack_outputs_of(value: Any) -> Iterator[tuple[str, str]]:
+    """Yield stack and name of each output of another stack that a value refers to."""
+    if isinstance(value, list):
+        for each in value:
+            yield from stack_outputs_of(each)
+    elif isinstance(value, Mapping):
+        for name, inner in value.items():
+            if name == "Fn::GetStackOutput":
+                yield inner["StackName"], inner["OutputName"]
+            else:
+                yield from stack_outputs_of(inner)
+
 
 Template = Mapping[str, Any]
 Resource = Mapping[str, Any]

@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
-from typing import Final
+from datetime import datetime, timedelta
+from itertools import islice, product
+from typing import Any, Final
 
-from inference_blueprints.operate.costs.recorded_values import (
-    HOURS_PER_STEP,
-    STEP_SECONDS,
-    Ask,
-    RecordedValues,
-    Values,
-)
+from inference_blueprints.operate.aws.account import Account, readable_errors
 from inference_blueprints.render.monitoring.cost_shares import (
     UNATTRIBUTED,
     PoolHour,
@@ -22,7 +17,111 @@ from inference_blueprints.render.monitoring.cost_shares import (
     team_costs,
     usd_per_million_tokens,
 )
+from inference_contracts import batch_names
 from inference_contracts.units import SECONDS_PER_HOUR
+from inference_decisions.promql.cloudwatch_promql import MetricSeries
+
+#: Takes an expression, the first and the last time as seconds since the epoch, and the seconds between two.
+Ask = Callable[[str, float, float, float], tuple[MetricSeries, ...]]
+#: Values by time, in seconds since the epoch.
+Values = Mapping[float, float]
+
+STEP_SECONDS: Final = 300
+HOURS_PER_STEP: Final = STEP_SECONDS / 3600
+#: Asked at once: 288 values of a series.
+_SPAN: Final = timedelta(days=1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordedValues:
+    """The recorded series of a platform in a time."""
+
+    ask: Ask
+    """Asks for an expression."""
+    platform: str
+    """`metadata.name`."""
+    start: datetime
+    end: datetime
+    """`start`, `end`: The time."""
+
+    @property
+    def selector(self) -> str:
+        """The selector of the platform's series."""
+        return f'{{platform="{self.platform}"}}'
+
+    def by(self, expression: str, *labels: str) -> Mapping[tuple[str, ...], Values]:
+        """Return the values by the values of some labels. The value at a step's end stands for the step."""
+        found: dict[tuple[str, ...], dict[float, float]] = defaultdict(dict)
+        step, start = timedelta(seconds=STEP_SECONDS), self.start
+        while start < self.end:
+            until = min(start + _SPAN, self.end)
+            for series in self.ask(expression, (start + step).timestamp(), until.timestamp(), STEP_SECONDS):
+                found[tuple(series.labels.get(label, "") for label in labels)].update(series.points)
+            start = until
+        return found
+
+
+#: https://docs.aws.amazon.com/AmazonCloudWatch/latest/APIReference/API_GetMetricData.html
+_QUERIES_PER_CALL: Final = 500
+
+
+def batch_tokens(
+    account: Account,
+    platform: str,
+    *,
+    teams: Sequence[str],
+    models: Sequence[str],
+    start: datetime,
+    end: datetime,
+) -> Mapping[str, Mapping[str, float]]:
+    """Return the answer tokens of jobs that ended in a time, by model and team.
+
+    account: Account of the platform.
+    platform: `metadata.name`.
+    teams, models: Names of the teams, and of the models of queues.
+    start, end: Full hours, which is how CloudWatch keeps old values.
+    Raises UserError if CloudWatch refuses it.
+    """
+    found: dict[str, dict[str, float]] = defaultdict(dict)
+    pairs = iter(product(teams, models))
+    while some := list(islice(pairs, _QUERIES_PER_CALL)):
+        queries = [_query(f"q{number}", platform, *pair) for number, pair in enumerate(some)]
+        for identity, values in _answers(account, queries, start, end):
+            team, model = some[int(identity.removeprefix("q"))]
+            found[model][team] = found[model].get(team, 0.0) + sum(values)
+    return {model: {team: count for team, count in by.items() if count} for model, by in found.items()}
+
+
+def _query(identity: str, platform: str, team: str, model: str) -> dict[str, Any]:
+    dimensions = {
+        batch_names.PLATFORM_DIMENSION: platform,
+        batch_names.TEAM_DIMENSION: team,
+        batch_names.MODEL_DIMENSION: model,
+    }
+    metric = {
+        "Namespace": batch_names.METRIC_NAMESPACE,
+        "MetricName": batch_names.OUTPUT_TOKENS,
+        "Dimensions": [{"Name": name, "Value": value} for name, value in dimensions.items()],
+    }
+    return {"Id": identity, "MetricStat": {"Metric": metric, "Period": SECONDS_PER_HOUR, "Stat": "Sum"}}
+
+
+def _answers(
+    account: Account, queries: Sequence[Mapping[str, Any]], start: datetime, end: datetime
+) -> Iterator[tuple[str, Sequence[float]]]:
+    """Yield values by query; a long answer has several parts."""
+    more: dict[str, str] = {}
+    while True:
+        with readable_errors():
+            answer = account.client("cloudwatch").get_metric_data(
+                MetricDataQueries=queries, StartTime=start, EndTime=end, **more
+            )
+        for result in answer["MetricDataResults"]:
+            yield result["Id"], result["Values"]
+        if not answer.get("NextToken"):
+            return
+        more = {"NextToken": answer["NextToken"]}
+
 
 #: Takes the pool, the instance type and Karpenter's capacity type of a node; None if its price is not known.
 RateOfNode = Callable[[str, str, str], float | None]

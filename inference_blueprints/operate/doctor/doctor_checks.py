@@ -5,25 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from inference_blueprints.operate.check_results import CheckResult, Checks, run_checks
-from inference_blueprints.operate.doctor import (
-    access_checks,
-    capacity_checks,
-    eks_component_checks,
-    network_checks,
-    reservation_checks,
-    weight_checks,
-)
+from inference_blueprints.operate.doctor import access_checks, capacity_checks, cluster_checks, network_checks
+from inference_blueprints.operate.doctor.cluster_checks import ECS_CHECKS
 from inference_blueprints.operate.doctor.doctor_context import DoctorContext
-from inference_blueprints.operate.doctor.ecs_account_checks import ECS_CHECKS
 
 #: Checks by name, in the order in which their results are shown.
 CHECKS: Checks[DoctorContext] = {
     "CDK command line": access_checks.command_line,
     "bootstrap": access_checks.bootstrap,
-    "Kubernetes": eks_component_checks.kubernetes_support,
+    "Kubernetes": cluster_checks.kubernetes_support,
     "zones": network_checks.zones,
-    "add-ons": eks_component_checks.add_ons,
-    "node images": eks_component_checks.node_images,
+    "add-ons": cluster_checks.add_ons,
+    "node images": cluster_checks.node_images,
     "VPC endpoints": network_checks.vpc_endpoints,
     "quotas": capacity_checks.quotas,
     "Elastic IPs": network_checks.elastic_addresses,
@@ -31,8 +24,8 @@ CHECKS: Checks[DoctorContext] = {
     "offerings": capacity_checks.offerings,
     "Spot role": access_checks.spot_role,
     "API logging": access_checks.api_logging,
-    "reservations": reservation_checks.reservations,
-    "weights": weight_checks.weights,
+    "reservations": capacity_checks.reservations,
+    "weights": access_checks.weights,
     "network": network_checks.existing_network,
     "subnet addresses": network_checks.subnet_addresses,
     "private DNS": network_checks.private_names,

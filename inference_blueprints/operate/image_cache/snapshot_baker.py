@@ -13,7 +13,7 @@ from typing import Any
 from botocore.exceptions import ClientError
 
 from inference_blueprints.operate.aws.account import Account, readable_errors
-from inference_blueprints.operate.image_cache.wanted_snapshot import WantedSnapshot
+from inference_blueprints.operate.image_cache.snapshot_status import WantedSnapshot
 from inference_catalog import image_cache
 from inference_contracts.errors import UserError
 

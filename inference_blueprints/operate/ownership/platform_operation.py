@@ -26,7 +26,7 @@ from inference_blueprints.operate.ownership.platform_table import (
     PlatformTable,
     RunningOperation,
 )
-from inference_blueprints.operate.versions.locking import is_shipped
+from inference_blueprints.operate.versions import is_shipped
 from inference_blueprints.spec.lock.lock import Lock, lock_path
 from inference_contracts.errors import UserError
 

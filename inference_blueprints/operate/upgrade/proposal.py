@@ -9,7 +9,7 @@ from pathlib import Path
 from inference_blueprints.loading import parse_blueprint
 from inference_blueprints.operate.aws.account import Account, readable_errors
 from inference_blueprints.operate.platform_add_ons import platform_add_ons
-from inference_blueprints.operate.versions.locking import own_file
+from inference_blueprints.operate.versions import own_file
 from inference_blueprints.spec import composer, source
 from inference_blueprints.spec.lock.adjacent_files import AdjacentFiles
 from inference_blueprints.spec.lock.differences import Change, differences

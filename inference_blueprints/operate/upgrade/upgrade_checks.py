@@ -1,18 +1,126 @@
-"""Checks before a platform is upgraded."""
+"""Checks before a platform is upgraded, and the steps of the upgrade."""
 
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from inference_blueprints.operate.changes.change_checks import check_change
+from inference_blueprints.operate.changes.platform_change import Held, Prepared, read_change
 from inference_blueprints.operate.check_results import CheckResult, Checks, Severity, run_checks
-from inference_blueprints.operate.kubernetes.cluster_connection import connect
+from inference_blueprints.operate.kubernetes import connect
 from inference_blueprints.operate.upgrade.proposal import Proposal
-from inference_blueprints.operate.upgrade.template_changes import CHECK as CHANGES
-from inference_blueprints.operate.upgrade.template_changes import template_changes
+from inference_blueprints.serving.plan import build_plan
+from inference_blueprints.spec.lock.differences import HELD_POOL, Change
+from inference_blueprints.spec.lock.lock import lock_path
+from inference_blueprints.spec.lock.lock_writer import lock_text
+from inference_blueprints.synthesis import synthesise
+from inference_catalog.catalogue import shipped
 from inference_catalog.releases import version_order
+
+# What `deploy` will do with the proposed templates.
+
+CHECK = "templates"
+
+
+def template_changes(proposal: Proposal) -> Iterator[CheckResult]:
+    """Compare the deployed templates with the proposed ones.
+
+    Raises UserError if AWS refuses to return a template, or the proposed blueprint cannot be synthesised.
+    """
+    if proposal.cluster is None:
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        assembly = Path(folder, "cdk.out")
+        synthesise(str(_proposed_file(proposal, Path(folder, "proposed"))), assembly)
+        change = read_change(proposal.account, proposal.blueprint.metadata.name, assembly)
+        found = check_change(change)
+    if not found:
+        yield CheckResult(CHECK, "ok", f"{len(change.deployed)} stacks can be updated in one step")
+    for finding in found:
+        if isinstance(finding, Held):
+            yield CheckResult(CHECK, "warning", f"held by deploy: {finding.stack}: {finding.message}")
+        elif isinstance(finding, Prepared):
+            yield CheckResult(CHECK, "warning", f"prepared by deploy: {finding.stack}: {finding.message}")
+        else:
+            yield finding
+
+
+def _proposed_file(proposal: Proposal, folder: Path) -> Path:
+    """Write the proposed blueprint and lock beside what is next to the present ones."""
+    folder.mkdir()
+    file = folder / proposal.path.name
+    own = {proposal.path.name, lock_path(proposal.path).name}
+    for path in proposal.path.resolve().parent.iterdir():
+        if path.name not in own:
+            (folder / path.name).symlink_to(path)
+    file.write_text(proposal.text, "utf-8")
+    lock_path(file).write_text(lock_text(proposal.new), "utf-8")
+    return file
+
+
+# The steps of an upgrade, in the order of the deployment.
+
+
+def steps(proposal: Proposal) -> list[str]:
+    """Return the steps of `deploy`, one line each, without parts that do not change."""
+    return list(_steps(proposal, proposal.changes))
+
+
+def _steps(proposal: Proposal, changes: Sequence[Change]) -> Iterator[str]:
+    is_new_minor = proposal.new_version != proposal.old_version
+    if is_new_minor:
+        yield f"control plane: {proposal.old_version} to {proposal.new_version}"
+    add_ons = _parts(changes, "add-on ")
+    if add_ons:
+        yield f"EKS add-ons: {', '.join(add_ons)}"
+    if is_new_minor:
+        yield f"system nodes: to {proposal.new_version}, one by one"
+    charts = _parts(changes, "chart ")
+    if charts:
+        yield f"controllers, in this order: {', '.join(charts)}"
+    yield from _pool_steps(proposal, changes, is_new_minor=is_new_minor)
+    engines = _parts(changes, "engine ")
+    if engines:
+        yield f"models: new workers with {', '.join(engines)}, according to each model's rollout"
+
+
+def _pool_steps(proposal: Proposal, changes: Sequence[Change], *, is_new_minor: bool) -> Iterator[str]:
+    """Yield the pools whose nodes are replaced, and the pools that are held."""
+    held = proposal.new.held_pools
+    released = {
+        change.part.removeprefix(HELD_POOL) for change in changes if change.part.startswith(HELD_POOL)
+    }
+    changed = {
+        system.name for system in shipped().operating_systems.values() if _parts(changes, system.ami_family)
+    }
+    systems = build_plan(proposal.blueprint).node_systems
+    following = [
+        name for name in proposal.pools if is_new_minor or systems[name] in changed or name in released
+    ]
+    if following:
+        yield (
+            f"nodes of {', '.join(following)}: Karpenter replaces them, one at a time per pool "
+            "and within the models' disruption budgets"
+        )
+    if held:
+        images = ", ".join(f"{name} ({image.kubernetes})" for name, image in held.items())
+        yield (
+            f"held: {images}; when the other nodes are upgraded and healthy, run "
+            f"blueprints upgrade {proposal.path} --pools NAME,... --apply, and deploy again"
+        )
+
+
+def _parts(changes: Sequence[Change], prefix: str) -> list[str]:
+    """Return the names of components whose version changes, without those that are only newly pinned."""
+    return [
+        change.part.removeprefix(prefix)
+        for change in changes
+        if change.part.startswith(prefix) and not change.part.endswith(", digest") and change.old
+    ]
+
 
 #: Kubelets may be this many minor versions older than the API server
 #: (kubernetes.io, "Version Skew Policy").
@@ -201,7 +309,7 @@ CHECKS: Checks[Proposal] = {
     "charts": charts,
     "node groups": nodegroups,
     "pools": held_pools,
-    CHANGES: template_changes,
+    CHECK: template_changes,
     "nodes and disruption budgets": cluster_objects,
 }
 

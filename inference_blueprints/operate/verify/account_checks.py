@@ -6,16 +6,156 @@ import json
 import re
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, Final
 
 from inference_blueprints.operate.check_results import CheckResult, Checks
 from inference_blueprints.operate.cloudformation.deployed_stacks import DeployedStack, deployed_stacks
-from inference_blueprints.operate.kubernetes.cluster_connection import describe
-from inference_blueprints.operate.verify.operations_checks import controllers
-from inference_blueprints.operate.verify.stream_checks import streaming_jobs
+from inference_blueprints.operate.kubernetes import describe
+from inference_blueprints.operate.streaming import call_function, function_names
 from inference_blueprints.operate.verify.synthesised_platform import Template
 from inference_blueprints.operate.verify.verified_platform import VerifiedPlatform
+from inference_blueprints.spec.controllers import controllers_of
+from inference_blueprints.spec.types import StreamingJob
 from inference_catalog.log_groups import control_plane_log_group
+from inference_contracts import operations_names
+from inference_contracts.errors import UserError
+from inference_contracts.streaming_names import PROBE, flink_application
+
+_STREAM_CHECK: Final = "streaming"
+#: A signal that takes longer is not near real time. The first answer of a worker can be slow.
+_WAIT_SECONDS: Final = 60
+
+
+def streaming_jobs(platform: VerifiedPlatform) -> Iterator[CheckResult]:
+    """Check that each job runs, then send it an event and wait for the signal."""
+    jobs = platform.blueprint.spec.streaming
+    if not jobs:
+        return
+    try:
+        functions = function_names(platform.account, platform.name)
+    except UserError as error:
+        yield CheckResult(_STREAM_CHECK, "error", str(error), platform.deploy_command)
+        return
+    for job in jobs:
+        state = _application(platform, job)
+        yield state
+        if state.severity == "ok":
+            yield _probe(platform, job, functions[job.name][PROBE])
+
+
+def _application(platform: VerifiedPlatform, job: StreamingJob) -> CheckResult:
+    name = flink_application(platform.name, job.name)
+    client = platform.account.client("kinesisanalyticsv2")
+    try:
+        detail = client.describe_application(ApplicationName=name)["ApplicationDetail"]
+    except client.exceptions.ResourceNotFoundException:
+        return CheckResult(
+            _STREAM_CHECK, "error", f"{job.name}: the application {name} is gone", platform.deploy_command
+        )
+    status = detail["ApplicationStatus"]
+    message = f"{job.name}: the application {name} is {status}"
+    if status == "READY":
+        command = platform.aws(f"kinesisanalyticsv2 start-application --application-name {name}")
+        return CheckResult(_STREAM_CHECK, "error", f"{message}, so it does not run", command)
+    if status != "RUNNING":
+        command = platform.aws(f"kinesisanalyticsv2 describe-application --application-name {name}")
+        return CheckResult(_STREAM_CHECK, "warning", message, command)
+    return CheckResult(_STREAM_CHECK, "ok", message)
+
+
+def _probe(platform: VerifiedPlatform, job: StreamingJob, function: str) -> CheckResult:
+    event = {"event": job.events.examples[0], "waitSeconds": _WAIT_SECONDS}
+    logs = platform.aws(f"logs tail /aws/kinesis-analytics/{flink_application(platform.name, job.name)}")
+    try:
+        answer = call_function(platform.account, function, event)
+    except UserError as error:
+        return CheckResult(_STREAM_CHECK, "error", f"{job.name}: the probe failed: {error}", logs)
+    if answer["milliseconds"] is None:
+        message = f"{job.name}: no signal for {answer['session']} within {_WAIT_SECONDS} seconds"
+        return CheckResult(_STREAM_CHECK, "error", message, logs)
+    seconds = answer["milliseconds"] / 1000
+    return CheckResult(_STREAM_CHECK, "ok", f"{job.name}: an event became a signal in {seconds:.1f} s")
+
+
+_OPERATIONS_CHECK = "controllers"
+_WINDOW = timedelta(minutes=3)
+_TABLE = "AWS::DynamoDB::GlobalTable"
+
+
+def controllers(platform: VerifiedPlatform) -> Iterator[CheckResult]:
+    """Check that each controller ended a run within three minutes, is not frozen, and has its table."""
+    found = controllers_of(platform.blueprint.spec)
+    if not found:
+        return
+    yield _table(platform)
+    for each in found:
+        yield _runs(platform, each.service, each.minute_function)
+    yield _freeze_switch(platform)
+
+
+def _table(platform: VerifiedPlatform) -> CheckResult:
+    stack = f"{platform.name}-Operations"
+    resources = platform.account.client("cloudformation").describe_stack_resources(StackName=stack)
+    name = next(
+        (
+            each["PhysicalResourceId"]
+            for each in resources["StackResources"]
+            if each["ResourceType"] == _TABLE
+        ),
+        None,
+    )
+    if name is None:
+        return CheckResult(_OPERATIONS_CHECK, "error", f"{stack} has no table", platform.deploy_command)
+    client = platform.account.client("dynamodb")
+    try:
+        status = client.describe_table(TableName=name)["Table"]["TableStatus"]
+    except client.exceptions.ResourceNotFoundException:
+        status = "gone"
+    message = f"the table {name} is {status}"
+    if status != "ACTIVE":
+        return CheckResult(
+            _OPERATIONS_CHECK, "error", message, platform.aws(f"dynamodb describe-table --table-name {name}")
+        )
+    return CheckResult(_OPERATIONS_CHECK, "ok", message)
+
+
+def _runs(platform: VerifiedPlatform, service: str, function: str) -> CheckResult:
+    values = (platform.name, operations_names.MAIN_CELL, service)
+    answer = platform.account.client("cloudwatch").get_metric_statistics(
+        Namespace=operations_names.METRIC_NAMESPACE,
+        MetricName=operations_names.RUNS,
+        Dimensions=[
+            {"Name": name, "Value": value}
+            for name, value in zip(operations_names.METRIC_DIMENSIONS, values, strict=True)
+        ],
+        StartTime=platform.now - _WINDOW,
+        EndTime=platform.now,
+        Period=60,
+        Statistics=["Sum"],
+    )
+    runs = sum(point["Sum"] for point in answer["Datapoints"])
+    message = f"{service} ended {runs:.0f} runs within {_WINDOW.seconds // 60} minutes"
+    if not runs:
+        command = platform.aws(
+            f"logs tail /inference-blueprints/{platform.name}/operations/{function} --since 15m"
+        )
+        return CheckResult(_OPERATIONS_CHECK, "error", message, command)
+    return CheckResult(_OPERATIONS_CHECK, "ok", message)
+
+
+def _freeze_switch(platform: VerifiedPlatform) -> CheckResult:
+    name = operations_names.freeze_parameter(platform.name, operations_names.MAIN_CELL)
+    client = platform.account.client("ssm")
+    try:
+        value = client.get_parameter(Name=name)["Parameter"]["Value"]
+    except client.exceptions.ParameterNotFound:
+        message = f"the freeze switch {name} is gone, so nothing is replaced"
+        return CheckResult(_OPERATIONS_CHECK, "error", message, platform.deploy_command)
+    if value != operations_names.FREEZE_VALUES[0]:
+        command = platform.aws(f"ssm put-parameter --overwrite --name {name} --value none")
+        return CheckResult(_OPERATIONS_CHECK, "warning", f"the freeze switch is {value!r}", command)
+    return CheckResult(_OPERATIONS_CHECK, "ok", "the freeze switch is off")
+
 
 _COMPLETE = {"CREATE_COMPLETE", "UPDATE_COMPLETE", "UPDATE_COMPLETE_CLEANUP_IN_PROGRESS", "IMPORT_COMPLETE"}
 _ACTIVE = "ACTIVE"

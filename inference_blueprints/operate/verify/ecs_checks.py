@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from inference_blueprints.operate.check_results import CheckResult, Checks
-from inference_blueprints.operate.ecs.cluster_reading import (
+from inference_blueprints.operate.ecs_cluster import (
     EcsObject,
     cluster_exists,
     hosts,

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import secrets
 import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
 from dataclasses import dataclass
 
 import aiohttp
 
-from inference_blueprints.measure.completions.completion_client import CompletionClient
+from inference_blueprints.measure.completions.completion_client import UNREACHABLE, CompletionClient
 from inference_blueprints.measure.completions.request_outcome import RequestOutcome
 from inference_blueprints.measure.completions.served_models import (
     ListingFailedError,
@@ -18,10 +19,11 @@ from inference_blueprints.measure.completions.served_models import (
 )
 from inference_blueprints.measure.statistics.percentiles import percentile
 from inference_blueprints.operate.check_results import CheckResult, Severity
-from inference_blueprints.operate.verify import structured_output_check
-from inference_blueprints.operate.verify.embedding_check import embeddings
-from inference_blueprints.operate.verify.image_check import generated_images
-from inference_blueprints.operate.verify.serving_access import ANSWER_SECONDS
+from inference_blueprints.operate.kubernetes import KubectlFailed
+from inference_blueprints.operate.verify import answer_checks
+from inference_blueprints.operate.verify.answer_checks import embeddings, generated_images
+from inference_blueprints.operate.verify.serving_access import ANSWER_SECONDS, ServedPlatform
+from inference_blueprints.serving.types import DeploymentPlan
 from inference_blueprints.spec.types import Model
 
 #: Requests of the small load, sent one by one.
@@ -82,7 +84,7 @@ async def ask(endpoint: CheckedEndpoint) -> AsyncIterator[CheckResult]:
         tokens_a_word, tokens = await checks.tokens()
         yield tokens
         if tokens_a_word is None:
-            for check in (structured_output_check.CHECK, "prefix cache", "objectives"):
+            for check in (answer_checks.STRUCTURED_OUTPUT_CHECK, "prefix cache", "objectives"):
                 yield CheckResult(
                     check, "unknown", f"{endpoint.label}: not checked, because tokens are not counted"
                 )
@@ -116,8 +118,8 @@ async def _structured_output(
     """Ask for an answer in a JSON schema, unless the engine only simulates answers."""
     if served is not None and served.simulated:
         message = f"{endpoint.label}: not checked: a simulated engine writes random words"
-        return CheckResult(structured_output_check.CHECK, "unknown", message)
-    return await structured_output_check.structured_output(
+        return CheckResult(answer_checks.STRUCTURED_OUTPUT_CHECK, "unknown", message)
+    return await answer_checks.structured_output(
         session, endpoint.base_url, endpoint.model.name, endpoint.label, endpoint.timeout_seconds
     )
 
@@ -254,3 +256,67 @@ def _reason(outcome: RequestOutcome) -> str:
     """Return why a request failed, with the endpoint's message."""
     reason = outcome.failure or "no usage"
     return f"{reason} ({outcome.failure_detail})" if outcome.failure_detail else reason
+
+
+#: Maximum time in seconds for an answer at a model's name, which is reachable only in the VPC.
+_ROUTE_SECONDS = 5.0
+
+
+def answers(endpoint: CheckedEndpoint) -> list[CheckResult]:
+    """Check one model and wait for all results."""
+    return asyncio.run(_collected(ask(endpoint)))
+
+
+async def _collected(results: AsyncIterator[CheckResult]) -> list[CheckResult]:
+    return [result async for result in results]
+
+
+def deployments(served: ServedPlatform) -> Iterator[CheckResult]:
+    """Check every deployment of every model through its frontend."""
+    for model, plan in zip(served.blueprint.spec.models, served.plan.models, strict=True):
+        for deployment in plan.deployments:
+            yield from _deployment(served, model, deployment)
+
+
+def _deployment(served: ServedPlatform, model: Model, deployment: DeploymentPlan) -> Iterator[CheckResult]:
+    """Check one deployment."""
+    entry = deployment.entry_point
+    ready = [each for each in served.access.instances(deployment)[entry.name] if each.is_ready]
+    label = f"{model.name}/{deployment.name}"
+    if not ready:
+        yield CheckResult("tokens", "error", f"{label}: no {entry.name} is ready")
+        return
+    workers = sum(process.replicas for process in deployment.workers)
+    try:
+        with served.access.open_frontend(deployment, ready[0]) as base_url:
+            yield from answers(CheckedEndpoint(label, base_url, model, workers, served.access.answer_seconds))
+    except KubectlFailed as failure:
+        message = f"{label}: {ready[0].name} cannot be reached: {' '.join(str(failure).split())}"
+        yield CheckResult("tokens", "error", message)
+
+
+def routes(served: ServedPlatform) -> Iterator[CheckResult]:
+    """Check every model at the address that its callers use, which may be reachable only from the VPC."""
+    for model in served.blueprint.spec.models:
+        known = served.access.model_address(model.name)
+        address = known.url
+        try:
+            names = asyncio.run(_listed_models(address.removesuffix("/v1"))).names
+        except ListingFailedError as error:
+            if known.only_in_vpc and error.reason in UNREACHABLE:
+                message = f"{address} cannot be reached from here; run this within the VPC ({error})"
+                yield CheckResult("routes", "unknown", message)
+            else:
+                message = f"{address} answers {error}; check what is behind its load balancer"
+                yield CheckResult("routes", "error", message, known.command)
+            continue
+        if model.name in names:
+            yield CheckResult("routes", "ok", f"{address} serves {model.name}")
+        else:
+            others = ", ".join(names) or "none"
+            yield CheckResult("routes", "error", f"{address} serves {others}, not {model.name}")
+
+
+async def _listed_models(base_url: str) -> ServedModels:
+    async with aiohttp.ClientSession() as session:
+        return await served_models(session, base_url, timeout_seconds=_ROUTE_SECONDS)

@@ -6,10 +6,8 @@ from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 
 from inference_blueprints.operate.check_results import CheckResult
-from inference_blueprints.operate.verify.prometheus_metrics import sample_sum
-from inference_blueprints.operate.verify.running_platform import RunningPlatform
-from inference_blueprints.operate.verify.serving_access import deployments_of
-from inference_blueprints.operate.verify.verified_platform import KubernetesObject, holds
+from inference_blueprints.operate.verify.serving_access import deployments_of, sample_sum
+from inference_blueprints.operate.verify.verified_platform import KubernetesObject, RunningPlatform, holds
 from inference_blueprints.serving.types import DeploymentPlan, Role
 
 _KIND = "inferencepools.inference.networking.k8s.io"

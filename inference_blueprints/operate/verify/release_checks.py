@@ -9,9 +9,13 @@ from collections.abc import Iterator
 from typing import Any
 
 from inference_blueprints.operate.check_results import CheckResult
-from inference_blueprints.operate.verify.running_platform import RunningPlatform
 from inference_blueprints.operate.verify.synthesised_platform import ExpectedRelease
-from inference_blueprints.operate.verify.verified_platform import KubernetesObject, condition, holds
+from inference_blueprints.operate.verify.verified_platform import (
+    KubernetesObject,
+    RunningPlatform,
+    condition,
+    holds,
+)
 
 #: Annotation of Helm on every object of a release (https://helm.sh/docs/chart_best_practices/labels).
 _RELEASE_ANNOTATION = "meta.helm.sh/release-name"

@@ -5,6 +5,7 @@ Checks of the serving layer use only this access, so that they are the same wher
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -12,6 +13,20 @@ from typing import Protocol
 
 from inference_blueprints.serving.types import DeploymentPlan, Process, ServingPlan
 from inference_blueprints.spec.types import Blueprint
+
+# Metrics of a platform's programs, in Prometheus' text format.
+
+
+def sample_sum(metrics: str, name: str, label: str = "") -> float | None:
+    """Return the sum of a metric over its labels; None if it is not exposed.
+
+    name: Full name of the sample.
+    label: Only samples with this label, such as ``status="failure"``; empty for all.
+    """
+    pattern = re.compile(rf"^{re.escape(name)}(\{{[^\n]*\}})? (\S+)", re.MULTILINE)
+    values = [float(value) for labels, value in pattern.findall(metrics) if label in labels]
+    return sum(values) if values else None
+
 
 #: Longest time of one answer of a worker with accelerators.
 ANSWER_SECONDS = 120.0

@@ -12,26 +12,25 @@ from inference_blueprints.operate.aws.account import Account
 from inference_blueprints.operate.check_results import CheckResult, Checks, run_checks
 from inference_blueprints.operate.doctor import access_checks
 from inference_blueprints.operate.doctor.doctor_context import DoctorContext
-from inference_blueprints.operate.kubernetes.cluster_connection import connect
+from inference_blueprints.operate.kubernetes import connect
 from inference_blueprints.operate.verify import (
-    api_server_checks,
-    efa_checks,
+    endpoint_checks,
     inference_pool_checks,
-    model_checks,
+    kv_transfer_checks,
     node_checks,
     release_checks,
-    request_checks,
-    streamed_weights_checks,
-    telemetry_checks,
     worker_checks,
 )
 from inference_blueprints.operate.verify.account_checks import ACCOUNT_CHECKS, EVERYWHERE_CHECKS
 from inference_blueprints.operate.verify.ecs_checks import ECS_CHECKS
 from inference_blueprints.operate.verify.endpoint_checks import CheckedEndpoint
 from inference_blueprints.operate.verify.kv_transfer_checks import kv_transfer, read_transfers
-from inference_blueprints.operate.verify.running_platform import RunningPlatform
 from inference_blueprints.operate.verify.synthesised_platform import assemble
-from inference_blueprints.operate.verify.verified_platform import ClusterReader, VerifiedPlatform
+from inference_blueprints.operate.verify.verified_platform import (
+    ClusterReader,
+    RunningPlatform,
+    VerifiedPlatform,
+)
 from inference_blueprints.serving.plan import build_plan
 from inference_blueprints.spec.types import Blueprint
 from inference_contracts.errors import UserError
@@ -46,16 +45,16 @@ CLUSTER_CHECKS: Checks[RunningPlatform] = {
     "charts": release_checks.charts,
     "weights": release_checks.weights,
     "workers": worker_checks.workers,
-    "metrics": telemetry_checks.scraped_pods,
-    "streamed weights": streamed_weights_checks.streamed_weights,
+    "metrics": worker_checks.scraped_pods,
+    "streamed weights": worker_checks.streamed_weights,
     "inference pools": inference_pool_checks.members,
-    "routes": model_checks.routes,
-    "tokens": model_checks.deployments,
-    "requests": request_checks.requests,
+    "routes": endpoint_checks.routes,
+    "tokens": endpoint_checks.deployments,
+    "requests": worker_checks.requests,
     "picks": inference_pool_checks.picks,
     "KV transfer": kv_transfer,
-    "EFA memory": efa_checks.memory_registration,
-    "EFA bandwidth": efa_checks.bandwidth,
+    "EFA memory": kv_transfer_checks.memory_registration,
+    "EFA bandwidth": kv_transfer_checks.bandwidth,
 }
 
 
@@ -86,7 +85,7 @@ def verify(blueprint: Blueprint, name_or_path: str) -> Iterator[CheckResult]:
         try:
             kubectl = connect(account, platform.name, Path(folder))
         except UserError as error:
-            yield CheckResult(api_server_checks.CHECK, "error", str(error), platform.deploy_command)
+            yield CheckResult(node_checks.CHECK, "error", str(error), platform.deploy_command)
             yield from _not_looked_at()
             return
         yield from verify_cluster(platform, kubectl)
@@ -108,7 +107,7 @@ def verify_cluster(platform: VerifiedPlatform, kubectl: ClusterReader) -> Iterat
 
     kubectl: Client of the cluster with the user's permissions.
     """
-    opened = api_server_checks.look_in(platform, kubectl)
+    opened = node_checks.look_in(platform, kubectl)
     yield opened
     if opened.severity == "ok":
         running = RunningPlatform(platform, kubectl)
@@ -119,7 +118,7 @@ def verify_cluster(platform: VerifiedPlatform, kubectl: ClusterReader) -> Iterat
 
 def read_counters(running: RunningPlatform) -> RunningPlatform:
     """Return a platform with the present counters of its workers, before requests are sent."""
-    return replace(running, transferred=read_transfers(running), answered=request_checks.answered(running))
+    return replace(running, transferred=read_transfers(running), answered=worker_checks.answered(running))
 
 
 def verify_endpoint(blueprint: Blueprint, model_name: str | None, endpoint: str) -> list[CheckResult]:
@@ -140,7 +139,7 @@ def verify_endpoint(blueprint: Blueprint, model_name: str | None, endpoint: str)
     plan = build_plan(blueprint).models[index]
     workers = sum(process.replicas for deployment in plan.deployments for process in deployment.workers)
     base_url = endpoint.rstrip("/").removesuffix("/v1")
-    return model_checks.answers(CheckedEndpoint(chosen, base_url, blueprint.spec.models[index], workers))
+    return endpoint_checks.answers(CheckedEndpoint(chosen, base_url, blueprint.spec.models[index], workers))
 
 
 def _not_looked_at() -> Iterator[CheckResult]:

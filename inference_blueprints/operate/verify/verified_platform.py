@@ -1,15 +1,26 @@
-"""The platform that is verified: an account and its cluster."""
+"""The platform that is verified: an account, its cluster, and how checks reach the processes in it."""
 
 from __future__ import annotations
 
 import subprocess
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Protocol
 
 from inference_blueprints.operate.aws.account import Account
+from inference_blueprints.operate.kubernetes import KubectlFailed, forward_port
+from inference_blueprints.operate.verify.serving_access import (
+    ANSWER_SECONDS,
+    Instance,
+    Instances,
+    ModelAddress,
+    Transferred,
+)
 from inference_blueprints.operate.verify.synthesised_platform import SynthesisedPlatform
-from inference_blueprints.serving.types import ServingPlan
+from inference_blueprints.serving.engines.kv_transfer import NIXL_METRICS
+from inference_blueprints.serving.types import DeploymentPlan, Process, ServingPlan
 from inference_blueprints.spec.types import Blueprint
 
 KubernetesObject = dict[str, Any]
@@ -76,3 +87,164 @@ def holds(kubernetes_object: KubernetesObject, name: str) -> bool:
     kubernetes_object: As the API server holds it.
     """
     return condition(kubernetes_object, name).get("status") == "True"
+
+
+def unready_reason(pod: KubernetesObject) -> str:
+    """Return why a pod is not ready, according to the scheduler, its containers or its readiness gates.
+
+    pod: The pod from the API server.
+    """
+    scheduled = condition(pod, "PodScheduled")
+    if scheduled.get("status") == "False":
+        return f"has no node: {scheduled.get('message', scheduled.get('reason'))}"
+    status = pod.get("status", {})
+    for container in [*status.get("initContainerStatuses", []), *status.get("containerStatuses", [])]:
+        for kind in ("waiting", "terminated"):
+            state = container.get("state", {}).get(kind)
+            if state and state.get("reason") not in (None, "Completed", "PodInitializing"):
+                return f"{container['name']} is {state['reason']}: {state.get('message', 'no message')}"
+    others = [
+        f"{each['type']}: {each.get('message') or each.get('reason') or each['status']}"
+        for each in status.get("conditions", [])
+        if each["status"] != "True" and each["type"] != "Ready"
+    ]
+    return "; ".join(others) or f"is {status.get('phase', 'unknown')}"
+
+
+def restarts_of(pod: KubernetesObject) -> Iterator[str]:
+    """Yield how often each container of a pod was restarted, and the last reason."""
+    for container in pod.get("status", {}).get("containerStatuses", []):
+        if container.get("restartCount"):
+            last = container.get("lastState", {}).get("terminated", {})
+            why = f"{last.get('reason', 'no reason')}, exit code {last.get('exitCode', 'unknown')}"
+            yield f"{pod['metadata']['name']} was restarted {container['restartCount']} times (last: {why})"
+
+
+# Access to the processes of a platform through the API server of its cluster.
+
+#: Labels that our charts put on pods.
+_INSTANCE, _COMPONENT = "app.kubernetes.io/instance", "app.kubernetes.io/component"
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterAccess:
+    """The pods of a platform's cluster."""
+
+    platform: VerifiedPlatform
+    kubectl: ClusterReader
+    """Client of the cluster."""
+    answer_seconds: float = ANSWER_SECONDS
+    """Longest time of one answer."""
+
+    def instances(self, deployment: DeploymentPlan) -> Instances:
+        """Return the pods of a deployment by the name of their process."""
+        found = self.pods(deployment)
+        return {name: [_instance(pod, name) for pod in pods] for name, pods in found.items()}
+
+    def pods(self, deployment: DeploymentPlan) -> dict[str, list[KubernetesObject]]:
+        """Return the pods of a deployment by process, without those that are being deleted."""
+        found = self.kubectl.get(
+            *("pods", "--namespace", self.platform.namespace(deployment.release)),
+            *("--selector", f"{_INSTANCE}={deployment.release}"),
+        )
+        return {
+            process.name: [
+                pod
+                for pod in found
+                if pod["metadata"]["labels"].get(_COMPONENT) == process.name
+                and "deletionTimestamp" not in pod["metadata"]
+            ]
+            for process in deployment.processes
+        }
+
+    def expected(self, deployment: DeploymentPlan, process: Process) -> int:  # noqa: ARG002 -- a pod count has no other source
+        """Return the smallest number of pods of a process."""
+        return process.replicas * process.nodes
+
+    def log(self, deployment: DeploymentPlan, instance: Instance) -> str:
+        """Return the log of a pod's main container."""
+        namespace = self.platform.namespace(deployment.release)
+        return self.kubectl.run("logs", "--namespace", namespace, instance.name, "--container", "main")
+
+    def metrics(self, deployment: DeploymentPlan, instance: Instance) -> str:
+        """Return the pages at a worker's readiness port, and at NIXL's port if it has one."""
+        (process,) = [each for each in deployment.processes if each.name == instance.process]
+        ports = _metrics_ports(process)
+        return "\n".join(self.metrics_page(deployment, instance.name, port) for port in ports)
+
+    def metrics_page(self, deployment: DeploymentPlan, pod: str, port: int) -> str:
+        """Return the metrics of a pod at a port; empty if it does not answer."""
+        path = f"/api/v1/namespaces/{self.platform.namespace(deployment.release)}/pods/{pod}:{port}"
+        try:
+            return self.kubectl.run("get", "--raw", f"{path}/proxy/metrics")
+        except KubectlFailed:
+            return ""
+
+    def open_frontend(self, deployment: DeploymentPlan, instance: Instance) -> AbstractContextManager[str]:
+        """Forward a port of this machine to a pod of the entry point."""
+        namespace, port = self.platform.namespace(deployment.release), deployment.entry_point.ports[0]
+        return forward_port(self.kubectl, namespace, instance.name, port.number)
+
+    def model_address(self, model: str) -> ModelAddress:
+        """Return the address that the model's stack has as output."""
+        template = self.platform.assembly.templates[f"{self.platform.name}-Model-{model}"]
+        command = self.platform.aws("elbv2 describe-target-groups")
+        return ModelAddress(template["Outputs"]["Endpoint"]["Value"], only_in_vpc=True, command=command)
+
+    def look_command(self, deployment: DeploymentPlan, process: Process) -> str:
+        """Return the command that describes the pods of a process."""
+        namespace = self.platform.namespace(deployment.release)
+        labels = f"{_INSTANCE}={deployment.release},{_COMPONENT}={process.name}"
+        return f"kubectl describe pods --namespace {namespace} --selector {labels}"
+
+    def log_command(self, deployment: DeploymentPlan, instance: Instance | None, *words: str) -> str:
+        """Return the command that searches the logs of pods."""
+        pods = instance.name if instance else f"--selector {_INSTANCE}={deployment.release} --tail -1"
+        namespace = self.platform.namespace(deployment.release)
+        sought = " ".join(f"-e {word}" for word in words)
+        return f"kubectl logs --namespace {namespace} {pods} --container main | grep -i {sought}"
+
+
+def _metrics_ports(process: Process) -> list[int]:
+    """Return the metrics ports of a worker: its readiness port, and NIXL's port if it has one."""
+    names = {process.probes.readiness.port, NIXL_METRICS.name}
+    return [port.number for port in process.ports if port.name in names]
+
+
+def _instance(pod: KubernetesObject, process: str) -> Instance:
+    return Instance(
+        name=pod["metadata"]["name"],
+        process=process,
+        unready="" if holds(pod, "Ready") else unready_reason(pod),
+        restarts=tuple(restarts_of(pod)),
+    )
+
+
+# A deployed platform whose API server answers.
+
+
+@dataclass(frozen=True, slots=True)
+class RunningPlatform:
+    """A platform with its API server."""
+
+    platform: VerifiedPlatform
+    kubectl: ClusterReader
+    transferred: Mapping[str, Transferred] = field(default_factory=dict)
+    answered: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    """`transferred`, `answered`: Counters before the requests of the checks, as `ServedPlatform` describes
+    them."""
+
+    @property
+    def blueprint(self) -> Blueprint:
+        """The blueprint."""
+        return self.platform.blueprint
+
+    @property
+    def plan(self) -> ServingPlan:
+        """The blueprint's plan."""
+        return self.platform.plan
+
+    @property
+    def access(self) -> ClusterAccess:
+        """Access to its pods."""
+        return ClusterAccess(self.platform, self.kubectl)

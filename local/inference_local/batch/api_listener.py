@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 import boto3
 
-from inference_blueprints.operate.batch.client_token import batch_token
+from inference_blueprints.operate.batch.batch_api_client import batch_token
 from inference_blueprints.spec.types import Team
 from inference_contracts.batch_names import API_OUTPUT
 from inference_contracts.errors import UserError

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from inference_blueprints.operate.signals.read_signals import Record, read_signals
+from inference_blueprints.operate.signals import Record, read_signals
 from inference_blueprints.spec.types import BatchQueue, Blueprint
 from inference_contracts import batch_environment
 from inference_contracts.batch_keys import JobKeys

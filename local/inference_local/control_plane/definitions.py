@@ -9,7 +9,7 @@ from typing import Any
 
 import yaml
 
-from inference_blueprints.operate.kubernetes.kubectl import Kubectl
+from inference_blueprints.operate.kubernetes import Kubectl
 from inference_blueprints.single_build import Report
 from inference_local.control_plane import artefacts, build
 from inference_local.manifests import SCHEMA_DIRECTORY

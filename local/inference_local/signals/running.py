@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from inference_blueprints.operate.signals.signal_store_address import store_address, stores_stack
+from inference_blueprints.operate.signals import store_address, stores_stack
 from inference_local.emulator.emulator import Emulator
 from inference_local.run_state import RunningSignals
 

@@ -9,7 +9,7 @@ from types import MappingProxyType
 
 from inference_blueprints.loading import LoadedBlueprint
 from inference_blueprints.operate.check_results import CheckResult, Checks, run_checks
-from inference_blueprints.operate.verify import model_checks, request_checks, worker_checks
+from inference_blueprints.operate.verify import endpoint_checks, worker_checks
 from inference_blueprints.operate.verify.kv_transfer_checks import kv_transfer, read_transfers
 from inference_blueprints.operate.verify.serving_access import ServedPlatform, Transferred
 from inference_blueprints.serving.plan import build_plan
@@ -55,9 +55,9 @@ _NOT_MOVED = "simulated engines move no KV cache"
 #: The checks of a deployed platform that run here, in the order of `verify`.
 LOCAL_CHECKS: Checks[ServedPlatform] = {
     "workers": worker_checks.workers,
-    "routes": model_checks.routes,
-    "tokens": model_checks.deployments,
-    "requests": request_checks.requests,
+    "routes": endpoint_checks.routes,
+    "tokens": endpoint_checks.deployments,
+    "requests": worker_checks.requests,
     "KV transfer": kv_transfer,
 }
 
@@ -107,7 +107,7 @@ def verify_served(served: ServedHere, engines: EngineName) -> Iterator[CheckResu
         reasons["KV transfer"] = _NOT_MOVED
     for name, reason in reasons.items():
         yield CheckResult(name, "unknown", f"not checked here: {reason}")
-    counted = replace(served, transferred=read_transfers(served), answered=request_checks.answered(served))
+    counted = replace(served, transferred=read_transfers(served), answered=worker_checks.answered(served))
     yield from run_checks(checks, counted)
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from inference_blueprints.operate.kubernetes.kubectl import Kubectl
+from inference_blueprints.operate.kubernetes import Kubectl
 from inference_local.control_plane import definitions
 from inference_local.control_plane.control_plane import ControlPlane
 from tests.cluster.autoscaling.branches import BRANCHES, SECONDS, Branch, changes, daily

@@ -10,7 +10,7 @@ import pytest
 
 from batch.embedded_metrics import emit
 from inference_blueprints.operate.aws.account import Account
-from inference_blueprints.operate.costs.batch_tokens import batch_tokens
+from inference_blueprints.operate.costs.attributed_costs import batch_tokens
 from inference_contracts import batch_names
 from inference_local.emulator.alarms.log_metrics import embedded_metrics
 from inference_local.emulator.emulator import Emulator

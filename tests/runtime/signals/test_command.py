@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from inference_blueprints.cli import main as command_line
+from inference_blueprints.operate import signals
 from inference_blueprints.operate.aws.account import Account
-from inference_blueprints.operate.signals import read_signals
 from signals.connection import BULK_TIMEOUTS, open_client
 from signals.record import SignalRecord
 from signals.store import SignalWriter
@@ -129,7 +129,7 @@ def test_a_store_that_cannot_be_reached_is_said(
 def test_a_reader_that_breaks_is_no_answer(
     get: Callable[..., Ran], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(read_signals, "runtime_directory", lambda: tmp_path)
+    monkeypatch.setattr(signals, "runtime_directory", lambda: tmp_path)
     program = tmp_path / "signals" / "__main__.py"
     program.parent.mkdir()
     program.with_name("__init__.py").touch()

@@ -1,13 +1,13 @@
 """The checks of a local run are those of a deployed platform, and none is left out without a word."""
 
-from inference_blueprints.operate.verify import api_server_checks
+from inference_blueprints.operate.verify import node_checks
 from inference_blueprints.operate.verify.account_checks import ACCOUNT_CHECKS
 from inference_blueprints.operate.verify.verification import CLUSTER_CHECKS
 from inference_local.verification.local_verification import LOCAL_CHECKS, NOT_HERE
 
 
 def test_every_check_of_a_platform_runs_here_or_has_a_reason() -> None:
-    everything = {"credentials", api_server_checks.CHECK, *ACCOUNT_CHECKS, *CLUSTER_CHECKS}
+    everything = {"credentials", node_checks.CHECK, *ACCOUNT_CHECKS, *CLUSTER_CHECKS}
     assert {*NOT_HERE, *LOCAL_CHECKS} == everything
     assert not NOT_HERE.keys() & LOCAL_CHECKS.keys()
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from inference_blueprints.operate.signals.signal_store_address import StoreAddress
+from inference_blueprints.operate.signals import StoreAddress
 from inference_contracts.errors import UserError
 from inference_local import run_state
 from inference_local.run_state import RunningBatch, RunningModel, RunningSignals, RunState

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from inference_blueprints import tools
-from inference_blueprints.operate.cloudformation import cdk_process
+from inference_blueprints.operate.cloudformation import cdk_deploy
 
 PROGRAM = """
 import sys
@@ -26,7 +26,7 @@ sys.exit(7)
 DRIVER = """
 import json, os, sys
 from inference_blueprints import tools
-from inference_blueprints.operate.cloudformation.cdk_process import run_cdk
+from inference_blueprints.operate.cloudformation.cdk_deploy import run_cdk
 tools.cdk = lambda: [sys.executable, "-c", sys.argv[1]]
 class Recorder:
     heard = []
@@ -65,11 +65,11 @@ class Answering(Recorder):
 
 def test_an_incomplete_line_is_a_question_if_nothing_follows(monkeypatch: pytest.MonkeyPatch) -> None:
     """It turns red if a question waits for its line break, or the last line of a child is lost."""
-    monkeypatch.setattr(cdk_process, "_PATIENCE_SECONDS", 0.0)
+    monkeypatch.setattr(cdk_deploy, "_PATIENCE_SECONDS", 0.0)
     reading, writing = os.pipe()
     answering = Answering(writing)
     os.write(writing, "first\ncafé\r\nSure (y/n)? ".encode())
-    cdk_process._listen(reading, answering)
+    cdk_deploy._listen(reading, answering)
     os.close(reading)
     assert answering.lines == [
         *("first", "café", "? Sure (y/n)? ", "y", "last line without an end"),
@@ -80,7 +80,7 @@ def test_an_incomplete_line_is_a_question_if_nothing_follows(monkeypatch: pytest
 def test_without_a_terminal_the_child_has_none(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tools, "cdk", lambda: [sys.executable, "-c", PROGRAM])
     recorder = Recorder()
-    code = cdk_process.run_cdk(["deploy"], os.environ, recorder, terminal=False)
+    code = cdk_deploy.run_cdk(["deploy"], os.environ, recorder, terminal=False)
     assert code == 7
     assert recorder.lines == ["stdout is a terminal: False", "trouble"]
 

@@ -12,12 +12,7 @@ from botocore.exceptions import EndpointConnectionError
 
 from inference_blueprints.operate.aws.account import Account
 from inference_blueprints.operate.check_results import CheckResult
-from inference_blueprints.operate.doctor import (
-    access_checks,
-    capacity_checks,
-    network_checks,
-    weight_checks,
-)
+from inference_blueprints.operate.doctor import access_checks, capacity_checks, network_checks
 from inference_blueprints.operate.doctor.doctor_checks import CHECKS, check_environment
 from inference_blueprints.operate.doctor.doctor_context import DoctorContext
 from tests.unit.operate.emulated_account import HEALTHY, EmulatedAccount
@@ -204,7 +199,7 @@ def with_token(spec: dict[str, Any]) -> None:
 
 
 def test_a_token_s_secret_has_to_exist(make_context: Make) -> None:
-    finding = only(weight_checks.weights(make_context(with_token)))
+    finding = only(access_checks.weights(make_context(with_token)))
     assert finding.severity == "error"
     assert "aws secretsmanager create-secret" in (finding.command or "")
 
@@ -217,7 +212,7 @@ def test_a_token_s_secret_has_to_hold_something(make_context: Make, account: Acc
     if state == "deleted":
         secrets.delete_secret(SecretId=arn)
     context = make_context(lambda spec: spec["models"][0]["weights"].update(tokenSecretArn=arn))
-    finding = only(weight_checks.weights(context))
+    finding = only(access_checks.weights(context))
     assert finding.severity == ("ok" if state == "good" else "error")
     assert "hf_secret" not in str(finding)
 
@@ -235,7 +230,7 @@ def test_weights_in_s3_have_to_be_there(make_context: Make, account: Account, st
     if state == "neighbour":
         s3.put_object(Bucket="models-of-acme", Key="qwen3-32b/config.json", Body=b"{}")
     source = {"s3": "s3://models-of-acme/qwen3", "catalog": "Qwen/Qwen3-8B"}
-    finding = only(weight_checks.weights(make_context(lambda spec: spec["models"][0].update(weights=source))))
+    finding = only(access_checks.weights(make_context(lambda spec: spec["models"][0].update(weights=source))))
     assert finding.severity == ("ok" if state == "good" else "error")
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from inference_blueprints.operate.aws.account import Account
-from inference_blueprints.operate.aws.spot_role import ensure_spot_role
+from inference_blueprints.operate.aws.account_roles import ensure_spot_role
 from inference_blueprints.operate.check_results import CheckResult
 from inference_blueprints.operate.doctor import access_checks, network_checks
 from inference_blueprints.operate.doctor.doctor_context import DoctorContext

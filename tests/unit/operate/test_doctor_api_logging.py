@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from inference_blueprints.operate.aws.account import Account
-from inference_blueprints.operate.aws.api_log_role import API_LOG_ROLE, ensure_api_log_role
+from inference_blueprints.operate.aws.account_roles import API_LOG_ROLE, ensure_api_log_role
 from inference_blueprints.operate.doctor import access_checks
 from inference_blueprints.operate.doctor.doctor_context import DoctorContext
 from inference_blueprints.resources import blueprints_directory

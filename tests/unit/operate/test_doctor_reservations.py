@@ -11,7 +11,7 @@ from botocore.stub import Stubber
 
 from inference_blueprints.operate.aws.account import Account
 from inference_blueprints.operate.check_results import CheckResult
-from inference_blueprints.operate.doctor import reservation_checks
+from inference_blueprints.operate.doctor import capacity_checks
 from inference_blueprints.operate.doctor.doctor_context import DoctorContext
 
 Make = Callable[..., DoctorContext]
@@ -58,7 +58,7 @@ def on_block(selection: Mapping[str, Any]) -> Callable[[dict[str, Any]], None]:
 
 def check(make_context: Make, selection: Mapping[str, Any] | None = None) -> list[CheckResult]:
     """Check the pool against EC2's answer."""
-    return list(reservation_checks.reservations(make_context(on_block(selection or {"id": BLOCK}))))
+    return list(capacity_checks.reservations(make_context(on_block(selection or {"id": BLOCK}))))
 
 
 def test_a_block_as_the_blueprint_says(make_context: Make, ec2: Stubber) -> None:
@@ -144,4 +144,4 @@ def test_tags_may_select_a_block_that_has_ended_besides_one_that_runs(
 
 
 def test_a_pool_without_a_reservation_is_not_asked_about(make_context: Make) -> None:
-    assert list(reservation_checks.reservations(make_context())) == []
+    assert list(capacity_checks.reservations(make_context())) == []

@@ -11,7 +11,7 @@ import pytest
 
 import inference_catalog as catalog
 from inference_blueprints.operate.check_results import CheckResult
-from inference_blueprints.operate.doctor import eks_component_checks
+from inference_blueprints.operate.doctor import cluster_checks
 from inference_blueprints.operate.doctor.doctor_context import DoctorContext
 
 Make = Callable[..., DoctorContext]
@@ -25,7 +25,7 @@ def checked(make_context: Make, day: str, *, extended: bool) -> CheckResult:
 
     context = make_context(change)
     now = datetime.fromisoformat(f"{day}T12:00:00+00:00")
-    (finding,) = eks_component_checks.kubernetes_support(replace(context, now=now))
+    (finding,) = cluster_checks.kubernetes_support(replace(context, now=now))
     return finding
 
 

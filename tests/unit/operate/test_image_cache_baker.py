@@ -14,7 +14,7 @@ from botocore.exceptions import ClientError
 from inference_blueprints.loading import load_blueprint, parse_blueprint
 from inference_blueprints.operate.aws.account import Account
 from inference_blueprints.operate.image_cache.snapshot_baker import STEPS, Baked, Baker
-from inference_blueprints.operate.image_cache.wanted_snapshot import wanted_snapshots
+from inference_blueprints.operate.image_cache.snapshot_status import wanted_snapshots
 from inference_blueprints.resources import blueprints_directory
 from inference_blueprints.serving.plan import build_plan
 from inference_catalog import image_cache

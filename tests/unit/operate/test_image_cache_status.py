@@ -11,8 +11,11 @@ import pytest
 from botocore.exceptions import ClientError
 
 from inference_blueprints.operate.aws.account import Account
-from inference_blueprints.operate.image_cache.snapshot_status import SnapshotStatus, snapshot_status
-from inference_blueprints.operate.image_cache.wanted_snapshot import WantedSnapshot
+from inference_blueprints.operate.image_cache.snapshot_status import (
+    SnapshotStatus,
+    WantedSnapshot,
+    snapshot_status,
+)
 from inference_catalog import image_cache
 from inference_catalog.tags import PLATFORM_TAG
 from tests.unit.operate.faults import Faults, ec2_error, json_error

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from inference_blueprints.loading import load_blueprint
-from inference_blueprints.operate.versions.locking import complete_lock, keep_lock, own_file
+from inference_blueprints.operate.versions import complete_lock, keep_lock, own_file
 from inference_blueprints.spec.lock.lock import Lock, lock_path
 from inference_blueprints.spec.lock.lock_writer import lock_text
 from inference_blueprints.spec.shipped import shipped

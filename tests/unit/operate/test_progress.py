@@ -8,7 +8,7 @@ import pytest
 from rich.console import Console
 
 from inference_blueprints.operate.cloudformation.cdk_deploy import DeploymentProgress
-from inference_blueprints.operate.cloudformation.failure_advice import advice
+from inference_blueprints.operate.cloudformation.stack_events import advice
 
 CREATED = "a-Data |  1/3 | 8:58:17 AM | CREATE_COMPLETE    | AWS::KMS::Key | Key (Key961B73FD) "
 FAILED = "a-Data |  1/3 | 8:58:17 AM | CREATE_FAILED | AWS::EC2::EIP | Vpc/EIP (Vpc1) The quota is reached"

@@ -16,8 +16,7 @@ from inference_blueprints.operate.cloudformation.deployed_stacks import (
     waves,
 )
 from inference_blueprints.operate.removal import leftovers, platform_removal
-from inference_blueprints.operate.removal.platform_removal import Removal
-from inference_blueprints.operate.removal.stack_deletion import Retained
+from inference_blueprints.operate.removal.platform_removal import Removal, Retained
 from inference_contracts.errors import UserError
 from tests.unit.operate.conftest import REGION
 from tests.unit.operate.fake_cloudformation import FakeCloudFormation

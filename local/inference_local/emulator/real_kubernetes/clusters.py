@@ -20,7 +20,7 @@ from ministack.core.responses import get_account_id, get_region
 from ministack.services import eks
 from ministack.services.cloudformation import provisioners
 
-from inference_blueprints.operate.kubernetes.kubectl import KubectlFailed
+from inference_blueprints.operate.kubernetes import KubectlFailed
 from inference_local.control_plane.control_plane import LOOPBACK, ControlPlane
 
 RESOURCE_TYPE = "AWS::EKS::Cluster"

@@ -15,7 +15,7 @@ from batch.api.handler import build
 from batch.authorizer.caller_identity import CallerIdentity
 from batch.authorizer.handler import Authorizer
 from batch.jobs.settings import BatchPlatform, read_platform
-from inference_blueprints.operate.batch.client_token import batch_token
+from inference_blueprints.operate.batch.batch_api_client import batch_token
 from inference_contracts.batch_names import token_audience
 from inference_local.emulator.emulator import Emulator
 from tests.runtime.batch import resources

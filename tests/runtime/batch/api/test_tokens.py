@@ -15,7 +15,7 @@ from batch.api.handler import build
 from batch.authorizer.caller_identity import CallerIdentity
 from batch.authorizer.handler import Authorizer
 from batch.jobs.settings import BatchPlatform
-from inference_blueprints.operate.batch.client_token import batch_token
+from inference_blueprints.operate.batch.batch_api_client import batch_token
 from inference_contracts.batch_names import token_audience
 from tests.runtime.batch import resources
 from tests.runtime.batch.api.gateway import GATEWAY_RESPONSES, Gateway

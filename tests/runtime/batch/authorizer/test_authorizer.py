@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 
 from batch.authorizer.caller_identity import CallerIdentity, StsUnavailableError
 from batch.authorizer.handler import Authorizer, UnauthorizedError
-from inference_blueprints.operate.batch.client_token import batch_token
+from inference_blueprints.operate.batch.batch_api_client import batch_token
 from inference_contracts.batch_configuration import Configuration
 from inference_contracts.batch_names import TOKEN_AUDIENCE_HEADER, TOKEN_PREFIX, token_audience
 from inference_contracts.errors import UserError

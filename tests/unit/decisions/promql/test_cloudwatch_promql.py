@@ -13,7 +13,7 @@ from urllib.parse import parse_qs
 import boto3
 import pytest
 
-from inference_blueprints.operate.batch.signing import signer
+from inference_blueprints.operate.batch.batch_api_client import signer
 from inference_contracts.errors import UserError
 from inference_decisions.promql.cloudwatch_promql import CloudWatchPromql
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typer.testing import CliRunner
 
 from inference_blueprints.cli.main import command_line
-from inference_blueprints.operate.signals.signal_store_address import StoreAddress
+from inference_blueprints.operate.signals import StoreAddress
 from inference_local.run_state import RunningSignals
 from inference_local.signals.signal_usage import signals_usage_lines
 

@@ -9,9 +9,7 @@ from typing import Any
 import pytest
 
 from inference_blueprints.operate.batch.batch_api_client import BatchApiClient
-from inference_blueprints.operate.batch.job_results import save
-from inference_blueprints.operate.batch.jobs import newest, watch
-from inference_blueprints.operate.batch.team_costs import costs_of
+from inference_blueprints.operate.batch.jobs import costs_of, newest, save, watch
 from inference_contracts.errors import UserError
 
 

@@ -20,7 +20,7 @@ from inference_blueprints.operate.benchmark_job.cluster_job import (
     packed_questions,
 )
 from inference_blueprints.operate.benchmark_job.job_objects import IMAGE
-from inference_blueprints.operate.kubernetes.kubectl import KubectlFailed
+from inference_blueprints.operate.kubernetes import KubectlFailed
 from inference_blueprints.serving.plan import build_plan
 from inference_blueprints.serving.types import DeploymentPlan
 from inference_contracts.errors import UserError

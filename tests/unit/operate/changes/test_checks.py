@@ -12,10 +12,8 @@ from botocore.exceptions import ClientError
 
 from inference_blueprints.operate.aws.account import Account
 from inference_blueprints.operate.changes.change_checks import check_change
-from inference_blueprints.operate.changes.deployment_steps import refuse
-from inference_blueprints.operate.changes.findings import Held
-from inference_blueprints.operate.changes.platform_change import PlatformChange
-from inference_blueprints.operate.changes.step_assembly import write_step
+from inference_blueprints.operate.changes.deployment_steps import refuse, write_step
+from inference_blueprints.operate.changes.platform_change import Held, PlatformChange
 from inference_blueprints.operate.check_results import CheckResult
 from inference_blueprints.operate.cloudformation.deployed_stacks import FOUNDATIONS, DeployedStack
 from inference_contracts.errors import UserError

@@ -8,9 +8,8 @@ from typing import Any, cast
 import pytest
 
 from inference_blueprints.operate.aws.account import Account
-from inference_blueprints.operate.changes.findings import Held
-from inference_blueprints.operate.changes.kept_floors import kept_floors
-from inference_blueprints.operate.changes.platform_change import PlatformChange
+from inference_blueprints.operate.changes.ecs_host_checks import kept_floors
+from inference_blueprints.operate.changes.platform_change import Held, PlatformChange
 
 STACK, SERVICE = "try-Model-chat", "chat-worker"
 SCHEDULED = {"ScheduledActions": [{"ScheduledActionName": "day"}]}

@@ -8,11 +8,9 @@ from typing import Any, cast
 import pytest
 
 from inference_blueprints.operate.aws.account import Account
-from inference_blueprints.operate.changes.findings import Finding, Held
-from inference_blueprints.operate.changes.kafka_topics import moved_topics, topic_partitions
-from inference_blueprints.operate.changes.platform_change import PlatformChange
-from inference_blueprints.operate.changes.removed_data import removed_data
-from inference_blueprints.operate.changes.resized_jobs import resized_jobs
+from inference_blueprints.operate.changes.data_checks import moved_topics, removed_data, topic_partitions
+from inference_blueprints.operate.changes.job_checks import resized_jobs
+from inference_blueprints.operate.changes.platform_change import Finding, Held, PlatformChange
 from inference_local.emulator.api_failures import AwsApiError
 from inference_local.emulator.resource_handlers.registry import ResourceRequest
 from inference_local.emulator.resource_handlers.stub_table import STUBS

@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 
 from inference_blueprints.operate.costs.attributed_costs import (
     IDLE,
+    STEP_SECONDS,
     AttributedCosts,
     attributed_costs,
 )
-from inference_blueprints.operate.costs.recorded_values import STEP_SECONDS
 from inference_blueprints.render.monitoring.cost_shares import UNATTRIBUTED
 from inference_decisions.promql.cloudwatch_promql import MetricSeries
 

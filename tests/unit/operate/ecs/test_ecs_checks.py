@@ -14,7 +14,7 @@ from botocore.validate import ParamValidator
 from inference_blueprints.loading import load_blueprint
 from inference_blueprints.operate.aws.account import Account
 from inference_blueprints.operate.check_results import CheckResult, run_checks
-from inference_blueprints.operate.doctor import access_checks, doctor_checks, ecs_account_checks
+from inference_blueprints.operate.doctor import access_checks, cluster_checks, doctor_checks
 from inference_blueprints.operate.doctor.doctor_context import DoctorContext
 from inference_blueprints.operate.verify import verification
 from inference_blueprints.operate.verify.ecs_checks import ECS_CHECKS
@@ -262,7 +262,7 @@ def test_a_missing_image_and_missing_roles_are_said(
     context: DoctorContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with_parameters(monkeypatch)
-    results = list(run_checks(ecs_account_checks.ECS_CHECKS, context))
+    results = list(run_checks(cluster_checks.ECS_CHECKS, context))
     assert [(each.check, each.severity) for each in results] == [
         ("host image", "error"),
         ("ECS roles", "warning"),
@@ -278,7 +278,7 @@ def test_an_account_with_image_and_roles_is_ready(
     for name in ("ecs.amazonaws.com", "ecs.application-autoscaling.amazonaws.com"):
         iam.create_service_linked_role(AWSServiceName=name)
     with_parameters(monkeypatch, ecs_host_image().parameter("gpu"))
-    results = list(run_checks(ecs_account_checks.ECS_CHECKS, context))
+    results = list(run_checks(cluster_checks.ECS_CHECKS, context))
     assert [(each.check, each.severity) for each in results] == [("host image", "ok"), ("ECS roles", "ok")]
 
 
@@ -296,7 +296,7 @@ def test_doctor_asks_about_ecs_only_for_a_platform_on_ecs(
     there = replace(context, blueprint=on_ecs(context.blueprint))
     ecs = {each.check for each in doctor_checks.check_environment(there)}
     assert eks == ["credentials"]
-    assert ecs == {"credentials", *ecs_account_checks.ECS_CHECKS}
+    assert ecs == {"credentials", *cluster_checks.ECS_CHECKS}
 
 
 def test_verify_asks_no_api_server_and_names_the_models_that_it_did_not_ask(

@@ -8,8 +8,8 @@ from typing import Any, cast
 
 import pytest
 
-from inference_blueprints.operate.changes.findings import Prepared
-from inference_blueprints.operate.changes.lost_hosts import lost_hosts
+from inference_blueprints.operate.changes.ecs_host_checks import lost_hosts
+from inference_blueprints.operate.changes.platform_change import Prepared
 from tests.unit.operate.ecs.test_old_hosts import GROUP, STACK, FakeAccount, associations, change
 
 #: Age of each instance of the group in minutes, and whether it is a container instance.

@@ -8,10 +8,9 @@ from typing import Any, cast
 import pytest
 
 from inference_blueprints.operate.aws.account import Account
-from inference_blueprints.operate.changes import old_hosts as module
-from inference_blueprints.operate.changes.findings import Held, Prepared
-from inference_blueprints.operate.changes.old_hosts import old_hosts
-from inference_blueprints.operate.changes.platform_change import PlatformChange
+from inference_blueprints.operate.changes import ecs_host_checks as module
+from inference_blueprints.operate.changes.ecs_host_checks import old_hosts
+from inference_blueprints.operate.changes.platform_change import Held, PlatformChange, Prepared
 from inference_blueprints.operate.cloudformation.deployed_stacks import DeployedStack
 
 STACK = "try-Capacity"

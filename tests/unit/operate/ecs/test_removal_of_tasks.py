@@ -8,8 +8,14 @@ import pytest
 from botocore.exceptions import ClientError
 
 from inference_blueprints.operate.aws.account import Account
-from inference_blueprints.operate.ecs.old_revisions import KEPT_REVISIONS, delete_revisions, old_revisions
-from inference_blueprints.operate.ecs.service_ends import end_services, unprotect_groups, unprotect_hosts
+from inference_blueprints.operate.ecs_cluster import (
+    KEPT_REVISIONS,
+    delete_revisions,
+    end_services,
+    old_revisions,
+    unprotect_groups,
+    unprotect_hosts,
+)
 from inference_catalog.tags import PLATFORM_TAG
 from inference_contracts.task_tags import LABEL_TAGS
 from inference_local.emulator.refusals import INSTANCE_NOT_IN_SERVICE
@@ -72,7 +78,7 @@ def test_tasks_that_do_not_end_are_named(account: Account, ecs: Any, monkeypatch
     create(ecs, "worker", "qwen3-8b-main")
     stuck = {"serviceName": "worker", "runningCount": 1, "desiredCount": 0}
     stuck["tags"] = [{"key": LABEL_TAGS["release"], "value": "qwen3-8b-main"}]
-    module = "inference_blueprints.operate.ecs.service_ends"
+    module = "inference_blueprints.operate.ecs_cluster"
     monkeypatch.setattr(f"{module}.services", lambda *_: [stuck])
     said: list[str] = []
     end_services(account, PLATFORM, patience_seconds=-1.0, say=said.append)

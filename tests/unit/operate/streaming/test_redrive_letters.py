@@ -14,12 +14,7 @@ from typer.testing import CliRunner
 from inference_blueprints.cli.options import Output
 from inference_blueprints.cli.streaming_commands import app, show_redrive
 from inference_blueprints.loading import load_blueprint
-from inference_blueprints.operate.streaming.redrive_letters import (
-    LetterChoice,
-    RedriveReport,
-    redrive_letters,
-)
-from inference_blueprints.operate.streaming.stream_functions import streaming_job
+from inference_blueprints.operate.streaming import LetterChoice, RedriveReport, redrive_letters, streaming_job
 from inference_contracts.errors import UserError
 
 CHOICE = LetterChoice(

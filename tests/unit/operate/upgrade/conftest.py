@@ -10,8 +10,8 @@ import pytest
 
 from inference_blueprints.operate.aws.account import Account
 from inference_blueprints.operate.changes.platform_change import PlatformChange
-from inference_blueprints.operate.kubernetes.kubectl import KubectlFailed
-from inference_blueprints.operate.upgrade import proposal, template_changes, upgrade_checks
+from inference_blueprints.operate.kubernetes import KubectlFailed
+from inference_blueprints.operate.upgrade import proposal, upgrade_checks
 from inference_blueprints.spec.shipped import shipped
 from tests.unit.operate.upgrade.fake_eks import FakeEks
 
@@ -61,8 +61,8 @@ def account(monkeypatch: pytest.MonkeyPatch) -> Account:
 def cluster(account: Account, kubectl: FakeKubectl, monkeypatch: pytest.MonkeyPatch) -> MakeCluster:
     """Add a cluster to the account that proposals use."""
     monkeypatch.setattr(proposal, "Account", lambda _region: account)
-    monkeypatch.setattr(template_changes, "synthesise", lambda _file, _folder: None)
+    monkeypatch.setattr(upgrade_checks, "synthesise", lambda _file, _folder: None)
     monkeypatch.setattr(
-        template_changes, "read_change", lambda *_arguments: PlatformChange(account, {}, {}, {})
+        upgrade_checks, "read_change", lambda *_arguments: PlatformChange(account, {}, {}, {})
     )
     return lambda **fields: FakeEks(**fields).into(account.client("eks"))

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from inference_blueprints.operate.aws.account import Account
-from inference_blueprints.operate.changes.findings import Held
+from inference_blueprints.operate.changes.platform_change import Held
 from inference_blueprints.operate.check_results import CheckResult
-from inference_blueprints.operate.upgrade import proposal, template_changes
+from inference_blueprints.operate.upgrade import proposal, upgrade_checks
 from inference_blueprints.spec.lock.lock import Lock, lock_path
 from inference_blueprints.spec.lock.lock_writer import lock_text
 from inference_catalog.releases import NodeImage, shipped_releases
@@ -223,8 +223,8 @@ def test_what_deploy_would_refuse_or_hold_is_shown_before(
         assert Path(name).with_name("models").is_dir(), "what is next to the blueprint counts too"
 
     found = [CheckResult("c", "error", "is refused"), Held("c", "a-Data", "waits", lambda _: None)]
-    monkeypatch.setattr(template_changes, "synthesise", write)
-    monkeypatch.setattr(template_changes, "check_change", lambda _: found)
+    monkeypatch.setattr(upgrade_checks, "synthesise", write)
+    monkeypatch.setattr(upgrade_checks, "check_change", lambda _: found)
     upgrade = proposed(file, "1.36")
     assert "c: is refused" in seen(upgrade, "error")
     assert "templates: held by deploy: a-Data: waits" in seen(upgrade, "warning")

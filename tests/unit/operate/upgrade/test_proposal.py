@@ -9,8 +9,8 @@ from typing import Any, cast
 import pytest
 
 from inference_blueprints.loading import load_blueprint
-from inference_blueprints.operate.upgrade.upgrade_steps import steps
-from inference_blueprints.operate.versions.locking import keep_lock
+from inference_blueprints.operate.upgrade.upgrade_checks import steps
+from inference_blueprints.operate.versions import keep_lock
 from inference_blueprints.spec.lock.differences import Change
 from inference_blueprints.spec.lock.lock import Lock, Pin, lock_path
 from inference_blueprints.spec.lock.lock_writer import lock_text

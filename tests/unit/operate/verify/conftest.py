@@ -10,9 +10,8 @@ import yaml
 
 from inference_blueprints.loading import parse_blueprint
 from inference_blueprints.operate.aws.account import Account
-from inference_blueprints.operate.verify.running_platform import RunningPlatform
 from inference_blueprints.operate.verify.synthesised_platform import ExpectedRelease, SynthesisedPlatform
-from inference_blueprints.operate.verify.verified_platform import VerifiedPlatform
+from inference_blueprints.operate.verify.verified_platform import RunningPlatform, VerifiedPlatform
 from inference_blueprints.resources import blueprints_directory
 from inference_blueprints.serving.plan import build_plan
 from tests.unit.operate.conftest import NOW

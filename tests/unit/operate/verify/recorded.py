@@ -9,7 +9,7 @@ import subprocess
 from dataclasses import dataclass, field
 from typing import Any
 
-from inference_blueprints.operate.kubernetes.kubectl import KubectlFailed
+from inference_blueprints.operate.kubernetes import KubectlFailed
 from inference_blueprints.operate.verify.synthesised_platform import ExpectedRelease
 
 KubernetesObject = dict[str, Any]

@@ -10,8 +10,7 @@ import pytest
 from inference_blueprints.operate.check_results import CheckResult
 from inference_blueprints.operate.verify import node_checks, release_checks, worker_checks
 from inference_blueprints.operate.verify.kv_transfer_checks import kv_transfer
-from inference_blueprints.operate.verify.running_platform import RunningPlatform
-from inference_blueprints.operate.verify.verified_platform import VerifiedPlatform
+from inference_blueprints.operate.verify.verified_platform import RunningPlatform, VerifiedPlatform
 from tests.unit.operate.verify import recorded
 from tests.unit.operate.verify.conftest import RELEASES
 from tests.unit.operate.verify.recorded import EFA, RecordedCluster, conditions

@@ -10,10 +10,8 @@ import pytest
 from inference_blueprints.operate.check_results import CheckResult
 from inference_blueprints.operate.verify.inference_pool_checks import members, picks
 from inference_blueprints.operate.verify.kv_transfer_checks import kv_transfer
-from inference_blueprints.operate.verify.request_checks import requests
-from inference_blueprints.operate.verify.running_platform import RunningPlatform
-from inference_blueprints.operate.verify.verified_platform import VerifiedPlatform
-from inference_blueprints.operate.verify.worker_checks import workers
+from inference_blueprints.operate.verify.verified_platform import RunningPlatform, VerifiedPlatform
+from inference_blueprints.operate.verify.worker_checks import requests, workers
 from tests.unit.operate.verify.recorded import RELEASE, RecordedCluster, conditions, pod
 
 POOL_LABEL = "llm-d.ai/inference-pool"

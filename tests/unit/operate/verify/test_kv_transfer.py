@@ -10,10 +10,8 @@ import pytest
 
 from inference_blueprints.operate.check_results import CheckResult
 from inference_blueprints.operate.verify.kv_transfer_checks import judge, kv_transfer, read_transfers
-from inference_blueprints.operate.verify.prometheus_metrics import sample_sum
-from inference_blueprints.operate.verify.running_platform import RunningPlatform
-from inference_blueprints.operate.verify.serving_access import Transferred
-from inference_blueprints.operate.verify.verified_platform import VerifiedPlatform
+from inference_blueprints.operate.verify.serving_access import Transferred, sample_sum
+from inference_blueprints.operate.verify.verified_platform import RunningPlatform, VerifiedPlatform
 from tests.unit.operate.verify.recorded import METRICS, RELEASE, RecordedCluster
 
 MakePlatform = Callable[..., VerifiedPlatform]

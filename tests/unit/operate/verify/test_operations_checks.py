@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from inference_blueprints.operate.aws.account import Account
-from inference_blueprints.operate.verify.operations_checks import controllers
+from inference_blueprints.operate.verify.account_checks import controllers
 from inference_blueprints.operate.verify.verified_platform import VerifiedPlatform
 from inference_contracts import operations_names
 

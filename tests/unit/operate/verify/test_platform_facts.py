@@ -14,13 +14,12 @@ from typing import Any
 import pytest
 
 from inference_blueprints.operate.check_results import CheckResult, Severity
-from inference_blueprints.operate.verify import efa_checks
+from inference_blueprints.operate.verify import kv_transfer_checks
 from inference_blueprints.operate.verify.account_checks import ACCOUNT_CHECKS
-from inference_blueprints.operate.verify.running_platform import RunningPlatform
 from inference_blueprints.operate.verify.serving_access import Transferred
 from inference_blueprints.operate.verify.synthesised_platform import ExpectedRelease
 from inference_blueprints.operate.verify.verification import CLUSTER_CHECKS
-from inference_blueprints.operate.verify.verified_platform import VerifiedPlatform
+from inference_blueprints.operate.verify.verified_platform import RunningPlatform, VerifiedPlatform
 from inference_blueprints.resources import root
 from tests.unit.operate.verify import recorded
 from tests.unit.operate.verify.recorded import EFA, LOG, METRICS, RELEASE, RecordedCluster, conditions
@@ -289,7 +288,7 @@ def test_the_speed_that_a_user_of_vllm_reports_is_well(
 ) -> None:
     # 2018 transfers of 167 MiB in 38.7 ms: https://github.com/vllm-project/vllm/issues/50913.
     metrics(healthy, gigabytes=2018 * 167 * 2**20 / 1e9, seconds=2018 * 0.0387, transfers=2018)
-    (found,) = efa_checks.bandwidth(RunningPlatform(platform(), healthy))
+    (found,) = kv_transfer_checks.bandwidth(RunningPlatform(platform(), healthy))
     assert (found.severity, found.message) == (
         "ok",
         f"{RELEASE}: 36.2 Gbit/s per accelerator, EFA has up to 400 (2018 transfers of 167 MiB)",
@@ -300,7 +299,7 @@ def test_transfers_of_before_are_not_measured(platform: MakePlatform, healthy: R
     metrics(healthy, gigabytes=102, seconds=8, transfers=120)
     running = RunningPlatform(platform(), healthy)
     earlier = {RELEASE: Transferred(100e9, 0.0, seconds=4.0, transfers=100)}
-    (found,) = efa_checks.bandwidth(replace(running, transferred=earlier))
+    (found,) = kv_transfer_checks.bandwidth(replace(running, transferred=earlier))
     assert found.message.startswith(f"{RELEASE}: 4.0 Gbit/s per accelerator")
 
 
@@ -309,7 +308,7 @@ def test_without_efa_nothing_is_compared_with_it(platform: MakePlatform, healthy
         spec["pools"][0]["efa"] = False
 
     running = RunningPlatform(platform(over_tcp), healthy)
-    assert [*efa_checks.bandwidth(running), *efa_checks.memory_registration(running)] == []
+    assert [*kv_transfer_checks.bandwidth(running), *kv_transfer_checks.memory_registration(running)] == []
 
 
 def test_the_metrics_of_a_healthy_worker_are_timed() -> None:

@@ -16,11 +16,9 @@ import pytest
 import yaml
 from botocore.credentials import Credentials
 
+from inference_blueprints.operate import kubernetes
 from inference_blueprints.operate.aws.account import Account
-from inference_blueprints.operate.kubernetes import port_forwarding
-from inference_blueprints.operate.kubernetes.cluster_connection import connect
-from inference_blueprints.operate.kubernetes.kubectl import KubectlFailed
-from inference_blueprints.operate.kubernetes.port_forwarding import forward_port
+from inference_blueprints.operate.kubernetes import KubectlFailed, connect, forward_port
 from inference_blueprints.operate.verify import verification
 from inference_blueprints.operate.verify.synthesised_platform import read_assembly
 from inference_blueprints.operate.verify.verification import CLUSTER_CHECKS, verify_cluster
@@ -244,8 +242,8 @@ def test_kubectl_that_gives_up_says_why() -> None:
 
 
 def test_kubectl_that_opens_nothing_is_not_waited_for_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
-    moments = iter((0.0, 1.0, port_forwarding.OPENING_SECONDS - 0.001))
-    monkeypatch.setattr(port_forwarding, "time", SimpleNamespace(monotonic=lambda: next(moments)))
+    moments = iter((0.0, 1.0, kubernetes.OPENING_SECONDS - 0.001))
+    monkeypatch.setattr(kubernetes, "time", SimpleNamespace(monotonic=lambda: next(moments)))
     program = Program("thinking", stays=True)
     with (
         pytest.raises(KubectlFailed, match="not opened within 30 s: thinking"),

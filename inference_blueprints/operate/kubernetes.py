@@ -1,16 +1,24 @@
-"""Runs the same kubectl binary that CDK runs at deployment, against one API server."""
+"""The Kubernetes API server of a platform: connection, kubectl, and ports of pods."""
 
 from __future__ import annotations
 
 import json
 import os
+import re
+import select
 import subprocess
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from inference_blueprints import tools
+from inference_blueprints.operate.aws.account import Account, readable_errors
+from inference_contracts.cluster_token import cluster_token
+from inference_contracts.errors import UserError
+
+# Runs the same kubectl binary that CDK runs at deployment, against one API server.
 
 _TIMEOUT_SECONDS = 120
 _FIRST_PAUSE_SECONDS = 0.1
@@ -134,3 +142,101 @@ class Kubectl:
             *(*flags, "--filename", "-"),
             document={"apiVersion": "v1", "kind": "List", "items": list(objects)},
         )
+
+
+def connect(account: Account, cluster: str, directory: Path) -> Kubectl:
+    """Return kubectl for a cluster, with the permissions of the environment's credentials.
+
+    account: Account of the cluster.
+    directory: A private folder for the token.
+    Raises UserError if there is no such cluster, or AWS refuses to describe it.
+    """
+    description = describe(account, cluster)
+    if "endpoint" not in description:
+        raise UserError(f"the cluster {cluster} is {description['status']} and has no API server")
+    path = directory / "kubeconfig"
+    path.touch(mode=0o600)
+    path.write_text(_kubeconfig(description, cluster_token(account.credentials, account.region, cluster)))
+    return Kubectl(path)
+
+
+def describe(account: Account, cluster: str) -> dict[str, Any]:
+    """Return EKS's description of a cluster.
+
+    account: Where the cluster is.
+    Raises UserError if there is no such cluster, or AWS refuses to describe it.
+    """
+    eks = account.client("eks")
+    with readable_errors():
+        try:
+            description: dict[str, Any] = eks.describe_cluster(name=cluster)["cluster"]
+        except eks.exceptions.ResourceNotFoundException as error:
+            message = f"the cluster {cluster} does not exist in account {account.number}, {account.region}"
+            raise UserError(message) from error
+    return description
+
+
+def _kubeconfig(description: dict[str, Any], bearer: str) -> str:
+    """Return a kubeconfig with server, authority and token, as JSON."""
+    server = {
+        "server": description["endpoint"],
+        "certificate-authority-data": description["certificateAuthority"]["data"],
+    }
+    return json.dumps(
+        {
+            "apiVersion": "v1",
+            "kind": "Config",
+            "clusters": [{"name": "cluster", "cluster": server}],
+            "users": [{"name": "user", "user": {"token": bearer}}],
+            "contexts": [{"name": "context", "context": {"cluster": "cluster", "user": "user"}}],
+            "current-context": "context",
+        }
+    )
+
+
+_LOOPBACK = "127.0.0.1"
+_OPEN = re.compile(rf"Forwarding from {re.escape(_LOOPBACK)}:(\d+) ->")
+#: Maximum time in seconds for kubectl to open the port.
+OPENING_SECONDS = 30.0
+_READ_BYTES = 4096
+
+
+class Starter(Protocol):
+    """The part of kubectl that is needed here."""
+
+    def start(self, *arguments: str) -> subprocess.Popen[str]:
+        """Start kubectl with arguments."""
+
+
+@contextmanager
+def forward_port(kubectl: Starter, namespace: str, pod: str, port: int) -> Iterator[str]:
+    """Forward a free port of the loopback interface to a pod.
+
+    port: TCP port of the pod.
+    Yields: Address such as ``http://127.0.0.1:40123``.
+    Raises KubectlFailed if the port does not open, with kubectl's message.
+    """
+    target = ("--namespace", namespace, f"pod/{pod}", f":{port}")
+    with kubectl.start("port-forward", "--address", _LOOPBACK, *target) as process:
+        try:
+            yield f"http://{_LOOPBACK}:{_local_port(process)}"
+        finally:
+            process.terminate()
+
+
+def _local_port(process: subprocess.Popen[str]) -> str:
+    """Read kubectl's output until it names the port."""
+    assert process.stdout is not None  # noqa: S101 - it was started with a pipe
+    said = ""
+    deadline = time.monotonic() + OPENING_SECONDS
+    while (left := deadline - time.monotonic()) > 0:
+        if not select.select([process.stdout], [], [], left)[0]:
+            break
+        # Bypasses the stream's buffer, which would hide lines from `select`.
+        piece = os.read(process.stdout.fileno(), _READ_BYTES)
+        if not piece:
+            raise KubectlFailed(said.strip() or "kubectl port-forward ended without output")
+        said += piece.decode(errors="replace")
+        if found := _OPEN.search(said):
+            return found[1]
+    raise KubectlFailed(f"the port was not opened within {OPENING_SECONDS:.0f} s: {said.strip()}")

@@ -1,16 +1,166 @@
-"""Ends the tasks of a cluster before its stacks are deleted, so that streams end and hosts may go."""
+"""The services, hosts and tasks of a platform's ECS cluster: read, ended and deleted."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from botocore.exceptions import ClientError
 
 from inference_blueprints.operate.aws.account import Account
-from inference_blueprints.operate.ecs.cluster_reading import cluster_exists, serves, services
 from inference_contracts.errors import UserError
+from inference_contracts.task_tags import LABEL_TAGS
+
+EcsObject = Mapping[str, Any]
+#: Most objects of one call (Amazon ECS API Reference, DescribeServices, DescribeContainerInstances,
+#: DescribeTasks).
+_SERVICES, _HOSTS, _TASKS = 10, 100, 100
+
+
+def cluster_exists(account: Account, cluster: str) -> bool:
+    """Return whether the cluster is active."""
+    found = account.client("ecs").describe_clusters(clusters=[cluster])["clusters"]
+    return any(each["status"] == "ACTIVE" for each in found)
+
+
+def services(account: Account, cluster: str) -> list[EcsObject]:
+    """Return the active services with their tags, by name."""
+    client = account.client("ecs")
+    pages = client.get_paginator("list_services").paginate(cluster=cluster)
+    arns = [arn for page in pages for arn in page["serviceArns"]]
+    found = [
+        service
+        for part in _parts(arns, _SERVICES)
+        for service in client.describe_services(cluster=cluster, services=part, include=["TAGS"])["services"]
+        if service["status"] == "ACTIVE"
+    ]
+    return sorted(found, key=lambda each: str(each["serviceName"]))
+
+
+def hosts(account: Account, cluster: str) -> list[EcsObject]:
+    """Return the container instances with their health."""
+    client = account.client("ecs")
+    pages = client.get_paginator("list_container_instances").paginate(cluster=cluster)
+    arns = [arn for page in pages for arn in page["containerInstanceArns"]]
+    return [
+        host
+        for part in _parts(arns, _HOSTS)
+        for host in client.describe_container_instances(
+            cluster=cluster, containerInstances=part, include=["CONTAINER_INSTANCE_HEALTH"]
+        )["containerInstances"]
+    ]
+
+
+def tasks(account: Account, cluster: str) -> list[EcsObject]:
+    """Return the tasks that have not stopped. One that drains is wanted as STOPPED."""
+    client = account.client("ecs")
+    arns = [
+        arn
+        for wanted in ("RUNNING", "STOPPED")
+        for page in client.get_paginator("list_tasks").paginate(cluster=cluster, desiredStatus=wanted)
+        for arn in page["taskArns"]
+    ]
+    return [
+        task
+        for part in _parts(list(dict.fromkeys(arns)), _TASKS)
+        for task in client.describe_tasks(cluster=cluster, tasks=part)["tasks"]
+        if task["lastStatus"] != "STOPPED"
+    ]
+
+
+def tags_of(found: EcsObject) -> dict[str, str]:
+    """Return the tags of an object."""
+    return {each["key"]: each["value"] for each in found.get("tags", [])}
+
+
+def serves(service: EcsObject) -> bool:
+    """Return whether a service belongs to a release of a model."""
+    return bool(tags_of(service).get(LABEL_TAGS["release"]))
+
+
+def _parts(values: Sequence[str], size: int) -> Iterator[list[str]]:
+    for start in range(0, len(values), size):
+        yield list(values[start : start + size])
+
+
+# Deletes revisions of a platform's task definitions that nothing uses.
+#
+# CloudFormation deregisters the revision that an update replaces. It stays, inactive, with the names of
+# secrets and the environment in it
+# (https://docs.aws.amazon.com/AmazonECS/latest/developerguide/deregister-task-definition-v2.html).
+
+#: Inactive revisions of a family that stay, so that a person can compare the newest change.
+KEPT_REVISIONS = 2
+#: Most task definitions of one call (Amazon ECS API Reference, DeleteTaskDefinitions).
+_AT_ONCE = 10
+
+
+def old_revisions(account: Account, platform: str, *, tag: str) -> list[str]:
+    """Return the ARNs of inactive revisions that no service uses, without the newest of each family.
+
+    platform: Name of the platform: its families begin with it.
+    tag: Key of the tag that its task definitions have. Families of a platform with a longer name have another
+        value.
+    """
+    client = account.client("ecs")
+    used = _used(account, platform)
+    return [
+        arn
+        for family in _families(client, platform)
+        for arn in sorted(set(_inactive(client, family)) - used, key=_revision)[:-KEPT_REVISIONS]
+        if _is_ours(client, arn, platform, tag)
+    ]
+
+
+def delete_revisions(account: Account, arns: Sequence[str]) -> list[str]:
+    """Delete revisions, and return the names of those that AWS accepted.
+
+    A revision that tasks still have stays until they end, in the state ``DELETE_IN_PROGRESS``
+    (Amazon ECS API Reference, DeleteTaskDefinitions).
+
+    arns: The revisions.
+    """
+    deleted: list[str] = []
+    for start in range(0, len(arns), _AT_ONCE):
+        part = list(arns[start : start + _AT_ONCE])
+        answer = account.client("ecs").delete_task_definitions(taskDefinitions=part)
+        failed = {each["arn"] for each in answer.get("failures", [])}
+        deleted += [arn.rsplit("/", 1)[-1] for arn in part if arn not in failed]
+    return deleted
+
+
+def _used(account: Account, platform: str) -> set[str]:
+    if not cluster_exists(account, platform):
+        return set()
+    return {
+        str(deployment["taskDefinition"])
+        for service in services(account, platform)
+        for deployment in service["deployments"]
+    }
+
+
+def _families(client: Any, platform: str) -> Iterator[str]:
+    pages = client.get_paginator("list_task_definition_families")
+    for page in pages.paginate(familyPrefix=f"{platform}-", status="ALL"):
+        yield from page["families"]
+
+
+def _inactive(client: Any, family: str) -> Iterator[str]:
+    """Yield the inactive revisions of a family."""
+    pages = client.get_paginator("list_task_definitions")
+    for page in pages.paginate(familyPrefix=family, status="INACTIVE"):
+        yield from page["taskDefinitionArns"]
+
+
+def _revision(arn: str) -> int:
+    return int(arn.rsplit(":", 1)[-1])
+
+
+def _is_ours(client: Any, arn: str, platform: str, tag: str) -> bool:
+    answer = client.describe_task_definition(taskDefinition=arn, include=["TAGS"])
+    return {"key": tag, "value": platform} in answer.get("tags", [])
+
 
 _POLL_SECONDS = 10.0
 #: Time in which hosts start, after which their protection can be changed.

@@ -1,1 +1,0 @@
-"""Commands on a platform that runs on Amazon ECS."""

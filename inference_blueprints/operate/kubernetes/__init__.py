@@ -1,1 +1,0 @@
-"""Connects to the Kubernetes API server of a platform."""

@@ -1,1 +1,0 @@
-"""Calls the functions around streaming jobs: the probe, and the redrive of dead letters."""

@@ -1,1 +1,0 @@
-"""Locks the versions of a blueprint's software and downloads third-party charts."""
