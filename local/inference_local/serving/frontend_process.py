@@ -42,4 +42,7 @@ def routes(frontends: Sequence[FrontendProcess], mark: str) -> dict[str, Route]:
 def _route(weighted: Sequence[tuple[FrontendProcess, float]], mark: str) -> Route:
     first = weighted[0][0].deployment
     ports = tuple((frontend.port, weight) for frontend, weight in weighted)
-    return Route(ports, first.answer_tokens, first.images, mark)
+    structured = tuple(
+        frontend.port for frontend, _ in weighted if frontend.deployment.answers_with_structure_apart
+    )
+    return Route(ports, first.answer_tokens, first.images, mark, structured=structured)

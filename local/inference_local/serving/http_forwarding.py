@@ -122,21 +122,38 @@ async def forward(
 
 
 async def carry(
-    answer: ClientResponse, request: web.Request, *, added: Iterable[Header] = ()
+    answer: ClientResponse,
+    request: web.Request,
+    *,
+    added: Iterable[Header] = (),
+    rewritten: Callable[[bytes], bytes] | None = None,
 ) -> web.StreamResponse:
     """Forward a response as it arrives, at the client's pace.
 
     answer: The response of the other server.
+    rewritten: Changes the body, which is passed on line by line. None if it stays.
     """
-    response = web.StreamResponse(
-        status=answer.status, reason=answer.reason, headers=[*passed_on(answer.headers), *added]
-    )
+    headers = [
+        (name, value)
+        for name, value in passed_on(answer.headers)
+        if rewritten is None or name.lower() not in _OF_THE_BODY
+    ]
+    response = web.StreamResponse(status=answer.status, reason=answer.reason, headers=[*headers, *added])
     await response.prepare(request)
     try:
         if answer.status == web.HTTPBadRequest.status_code:  # it may have been read before
-            await response.write(await answer.read())
+            body = await answer.read()
+            await response.write(rewritten(body) if rewritten else body)
+        begun = b""
         async for chunk in answer.content.iter_any():
-            await response.write(chunk)
+            if rewritten is None:
+                await response.write(chunk)
+                continue
+            lines, end, begun = (begun + chunk).rpartition(b"\n")
+            if end:
+                await response.write(rewritten(lines + end))
+        if rewritten and begun:
+            await response.write(rewritten(begun))
     except ClientError:  # an interrupted response must not look complete
         if request.transport is not None:
             request.transport.close()

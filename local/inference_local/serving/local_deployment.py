@@ -66,6 +66,11 @@ class LocalWorkers(ABC):
         return self.planned.engine.max_num_seqs if self.planned.engine else 1
 
     @property
+    def answers_with_structure_apart(self) -> bool:
+        """Whether another name of the model answers what demands a structure (`structured_answers`)."""
+        return False
+
+    @property
     def targets(self) -> Mapping[str, float]:
         """Targets of the autoscaler that differ from the plan, by trigger."""
         return {}
@@ -148,6 +153,11 @@ class LocalDeployment:
     """Answer length for requests that state none: the workload's mean."""
     images: ImageLimits | None
     """Limits on the images in requests, which become words. None if the engines read images."""
+
+    @property
+    def answers_with_structure_apart(self) -> bool:
+        """Whether another name of the model answers what demands a structure (`structured_answers`)."""
+        return any(each.answers_with_structure_apart for each in self.workers)
 
     @property
     def worker_count(self) -> int:

@@ -39,6 +39,7 @@ from inference_local.serving.running_workers import RunningWorkers
 from inference_local.serving.served_process import ServedProcess
 from inference_local.serving.serving_parts import describe
 from inference_local.serving.simulated_kind import SimulatedKind
+from inference_local.serving.structured_answers import SUFFIX
 from inference_local.serving.worker_process import WorkerProcess
 
 _FIRST_NAMESPACE_PORT = 8000
@@ -329,10 +330,11 @@ class LocalServing:
                 deadline=deadline,
                 check=self.check,
             )
-            if len(deployment.workers) > 1:
-                wait_until_answered(
-                    frontend.name, port, deployment.model.name, deadline=deadline, check=self.check
-                )
+            names = [deployment.model.name] if len(deployment.workers) > 1 else []
+            if deployment.answers_with_structure_apart:
+                names.append(deployment.model.name + SUFFIX)
+            for name in names:
+                wait_until_answered(frontend.name, port, name, deadline=deadline, check=self.check)
 
     def _endpoint(self, model: str) -> LocalEndpoint:
         """Describe the endpoint of a model."""

@@ -12,30 +12,29 @@ import asyncio
 import json
 import socket
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
-from aiohttp import ClientError, ClientResponse, ClientSession, web
+from aiohttp import ClientError, ClientSession, web
 
 from inference_blueprints.measure.completions.served_models import ENGINE_HEADER, SIMULATED
 from inference_local.serving.answer_length import fitting_length, with_answer_length
-from inference_local.serving.http_forwarding import (
-    application,
-    carry,
-    forward,
-    forwarding_session,
-    passed_on,
-)
+from inference_local.serving.http_forwarding import application, carry, forward, forwarding_session
 from inference_local.serving.image_requests import (
     TEXT_ALONE,
     ImageLimits,
     ImageRefusedError,
     with_images_as_words,
 )
-from inference_local.serving.structured_answers import wanted_schema, with_structure
+from inference_local.serving.structured_answers import (
+    demands_structure,
+    for_structured_model,
+    without_structured_models,
+    without_suffix,
+)
 
 _LOOPBACK = "127.0.0.1"
+_MODELS = "/v1/models"
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +53,8 @@ class Route:
     """Loopback address of the targets."""
     pages: tuple[str, ...] = ()
     """The only paths that are forwarded, with the method GET. All if it is empty."""
+    structured: tuple[int, ...] = ()
+    """Targets whose engines answer with a structure under another name of the model."""
 
 
 def turns(targets: Sequence[tuple[int, float]]) -> Iterator[int]:
@@ -105,36 +106,26 @@ async def _forward(
     If the answer length that is added here exceeds the context, the frontend refuses the request. Then it is
     sent again with the length that fits, because a real engine answers to the end of the context.
     """
+    rewritten: Callable[[bytes], bytes] | None = None
+    if port in route.structured and demands_structure(request.path, body):
+        body, rewritten = for_structured_model(body), without_suffix
+    elif port in route.structured and request.path == _MODELS:
+        rewritten = without_structured_models
+    unread = ("accept-encoding",) if rewritten else ()  # a compressed answer could not be rewritten
     sent = with_answer_length(request.path, body, route.answer_tokens)
     try:
-        answer = await forward(request, sent, (route.address, port), session)
-        schema = wanted_schema(request.path, body) if route.engines == SIMULATED else None
+        answer = await forward(request, sent, (route.address, port), session, without=unread)
         if sent != body and answer.status == web.HTTPBadRequest.status_code:
             fitting = fitting_length(await answer.read(), route.answer_tokens)
             if fitting is not None:
                 sent = with_answer_length(request.path, body, fitting)
-                answer = await forward(request, sent, (route.address, port), session)
+                answer = await forward(request, sent, (route.address, port), session, without=unread)
     except (ClientError, OSError) as error:
-        return _bad_gateway(error)
+        return _error(
+            web.HTTPBadGateway, f"the frontend does not answer: {error}", "server_error", "bad_gateway"
+        )
     async with answer:
-        if schema is not None and answer.status == web.HTTPOk.status_code:
-            return await _structured(answer, schema, route)
-        return await carry(answer, request, added=((ENGINE_HEADER, route.engines),))
-
-
-async def _structured(answer: ClientResponse, schema: Mapping[str, Any], route: Route) -> web.StreamResponse:
-    """Return a simulated answer with the structure that its request demands."""
-    try:
-        body = with_structure(await answer.read(), schema)
-    except (ClientError, OSError) as error:
-        return _bad_gateway(error)
-    headers = [(name, value) for name, value in passed_on(answer.headers) if name.lower() != "content-length"]
-    return web.Response(status=answer.status, body=body, headers=[*headers, (ENGINE_HEADER, route.engines)])
-
-
-def _bad_gateway(error: Exception) -> web.Response:
-    """Return the response for a frontend that does not answer."""
-    return _error(web.HTTPBadGateway, f"the frontend does not answer: {error}", "server_error", "bad_gateway")
+        return await carry(answer, request, added=((ENGINE_HEADER, route.engines),), rewritten=rewritten)
 
 
 def _error(kind: type[web.HTTPError], message: str, group: str, code: str) -> web.Response:
@@ -160,6 +151,7 @@ async def main(arguments: str) -> None:
                 entry["engines"],
                 entry["address"],
                 tuple(entry["pages"]),
+                tuple(entry["structured"]),
             )
             await serve(socket.socket(fileno=entry["listener"]), route, session)
         await asyncio.Event().wait()

@@ -35,6 +35,7 @@ def open_listeners(
                 "engines": route.engines,
                 "address": route.address,
                 "pages": route.pages,
+                "structured": route.structured,
                 "images": route.images
                 and {
                     "perRequest": route.images.per_request,

@@ -13,6 +13,11 @@ neither of these:
   are too long with 400 (``dynamo/common/token_budget.py``). Without it, such requests end with 500.
 - The parsers of reasoning and tool calls (``register_vllm_model`` in ``dynamo/vllm/main.py``). The frontend
   runs them. Without them, a forced tool call is sent in one piece, and ``usage`` has no ``reasoning_tokens``.
+
+The mocker reads neither constraints on an answer nor ``n`` (``lib/llm/src/mocker.rs``). So each process
+also registers the model under a second name, which ends with ``structured_answers.SUFFIX``. The relay sends
+requests there that need it. Each answer takes the time of a request to the mocker of as many tokens. Other
+requests do not pass through Python.
 """
 
 from __future__ import annotations
@@ -20,18 +25,36 @@ from __future__ import annotations
 import argparse
 import asyncio
 import os
+import runpy
 import sys
+import traceback
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import aclosing
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 from dynamo.common.token_budget import TokenBudget, publish_token_budget
 from dynamo.common.utils.graceful_shutdown import graceful_shutdown_with_discovery
+from dynamo.llm import ModelInput, ModelType, RouterConfig, RouterMode, WorkerType, register_model
+from dynamo.llm.exceptions import InvalidArgument
 
 # Imports the module, not its names, because a function of it is replaced below.
 _mocker: Any = import_module("dynamo.mocker.main")
 _build_runtime_config = _mocker.build_runtime_config
 _run_input = _mocker.run_input
 _BREAK_SECONDS = 0.5
+# A file, not a module: this Python need not have the package.
+_STRUCTURED = runpy.run_path(str(Path(__file__).with_name("structured_answers.py")))
+_PREFILL = "prefill"
+
+
+def _model() -> argparse.Namespace:
+    """Read the name of the model and the folder of its files in the command line."""
+    options = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    options.add_argument("--model-path")
+    options.add_argument("--model-name")
+    return options.parse_known_args()[0]
 
 
 def _parsers() -> argparse.Namespace:
@@ -43,17 +66,88 @@ def _parsers() -> argparse.Namespace:
     return parsers
 
 
-def _registering(parsers: argparse.Namespace) -> Any:
+def _registering(parsers: argparse.Namespace, workers: _Workers) -> Any:
     def build_runtime_config(engine_args: Any) -> tuple[int, Any]:
         block_size, config = _build_runtime_config(engine_args)
         budget = TokenBudget(config.context_length, reject_prompt_overflow=True, reject_total_overflow=True)
         publish_token_budget(config, budget)
-        if engine_args["engine"]["worker_type"] != "prefill":  # a prefill worker answers no request itself
+        if engine_args["engine"]["worker_type"] != _PREFILL:  # a prefill worker answers no request itself
             config.reasoning_parser = parsers.dyn_reasoning_parser
             config.tool_call_parser = parsers.dyn_tool_call_parser
+            workers.answering = block_size, config
         return block_size, config
 
     return build_runtime_config
+
+
+class _StructuredAnswers:
+    """Answers requests with a constraint or several choices, at the pace of the mocker.
+
+    mocker: Client of the mocker's workers.
+    """
+
+    def __init__(self, mocker: Any) -> None:
+        self._mocker = mocker
+
+    async def generate(self, request: Mapping[str, Any], context: Any) -> AsyncGenerator[dict[str, Any]]:
+        """Yield the pieces of all choices as the mocker gives them. Dynamo calls this for each request."""
+        options = request["sampling_options"]
+        seed, constraint, count = (
+            hash(tuple(request["token_ids"])),
+            options["guided_decoding"],
+            options["n"] or 1,
+        )
+        try:
+            texts = [
+                _STRUCTURED["structured_tokens"](constraint, seed + index) if constraint else None
+                for index in range(count)
+            ]
+        except _STRUCTURED["NoExampleError"] as error:
+            raise InvalidArgument(str(error)) from None
+        pieces: asyncio.Queue[dict[str, Any] | BaseException | None] = asyncio.Queue()
+
+        async def write(index: int, text: Sequence[str] | None) -> None:
+            inner = context.detached(f"{context.id()}-{index}")
+            try:
+                async with aclosing(self._choice(request, index, text, inner)) as choice:
+                    async for piece in choice:
+                        pieces.put_nowait(piece)
+                pieces.put_nowait(None)
+            except Exception as error:  # noqa: BLE001 - raised below, where Dynamo reads it
+                pieces.put_nowait(error)
+            finally:
+                inner.stop_generating()
+
+        writing = [asyncio.create_task(write(index, text)) for index, text in enumerate(texts)]
+        try:
+            while count and not context.is_stopped():
+                piece = await pieces.get()
+                if isinstance(piece, BaseException):
+                    raise piece
+                count -= piece is None
+                if piece is not None:
+                    yield piece
+        finally:
+            for task in writing:
+                task.cancel()
+
+    async def _choice(
+        self, request: Mapping[str, Any], index: int, text: Sequence[str] | None, context: Any
+    ) -> AsyncGenerator[dict[str, Any]]:
+        stops = request["stop_conditions"]
+        if text is not None:
+            stops = {**stops, "max_tokens": min(len(text), stops["max_tokens"] or len(text))}
+        free = {**request["sampling_options"], "guided_decoding": None, "n": None}
+        inner = {**request, "sampling_options": free, "stop_conditions": stops}
+        written = 0
+        async for piece in await self._mocker.generate(inner, annotated=False, context=context):
+            given = {**piece, "index": index}
+            if text is not None and piece["token_ids"]:
+                given["text"] = text[written]
+                written += 1
+            if text is not None and piece["finish_reason"] and written == len(text):
+                given["finish_reason"] = "stop"
+            yield given
 
 
 class _Workers:
@@ -62,11 +156,40 @@ class _Workers:
     def __init__(self) -> None:
         self._runtimes: list[Any] = []
         self._endpoints: list[Any] = []
+        self.answering: tuple[int, Any] | None = None
+        """Block size and configuration of workers that answer. None for prefill workers."""
 
     def run_input(self, runtime: Any, endpoint: str, engine: Any) -> Any:
+        served = runtime.endpoint(endpoint.removeprefix("dyn://"))
+        if self.answering and not self._runtimes:
+            structured = self._serve_structured(runtime, endpoint.removeprefix("dyn://"), *self.answering)
+            self._structured = asyncio.get_running_loop().create_task(structured)
         self._runtimes.append(runtime)
-        self._endpoints.append(runtime.endpoint(endpoint.removeprefix("dyn://")))
+        self._endpoints.append(served)
         return _run_input(runtime, endpoint, engine)
+
+    async def _serve_structured(self, runtime: Any, mocker: str, block_size: int, config: Any) -> None:
+        """Register the second name of the model, once for all workers of this process."""
+        model = _model()
+        endpoint = runtime.endpoint(f"{mocker.rpartition('.')[0]}.structured")
+        self._endpoints.append(endpoint)
+        try:
+            answers = _StructuredAnswers(await runtime.endpoint(mocker).client())
+            await register_model(
+                ModelInput.Tokens,
+                ModelType.Chat | ModelType.Completions,
+                endpoint,
+                model.model_path,
+                model.model_name + _STRUCTURED["SUFFIX"],
+                worker_type=WorkerType.Aggregated,
+                runtime_config=config,
+                kv_cache_block_size=block_size,
+                router_config=RouterConfig(RouterMode.RoundRobin),
+            )
+            await endpoint.serve_endpoint(answers.generate)
+        except Exception:  # noqa: BLE001 - the log of the process shows it
+            traceback.print_exc()
+            os._exit(1)
 
     async def graceful_shutdown(self, _: list[Any]) -> None:
         runtimes: Any = self  # it only calls `shutdown`
@@ -83,5 +206,5 @@ if __name__ == "__main__":
     _workers = _Workers()
     _mocker.run_input = _workers.run_input
     _mocker.graceful_shutdown = _workers.graceful_shutdown
-    _mocker.build_runtime_config = _registering(_parsers())
+    _mocker.build_runtime_config = _registering(_parsers(), _workers)
     _mocker.main()

@@ -62,6 +62,10 @@ class SimulatedRole(LocalWorkers):
         return self.planned.scaling.most if self.planned.scaling else self.replicas
 
     @property
+    def answers_with_structure_apart(self) -> bool:
+        return True
+
+    @property
     def by_process(self) -> tuple[int, ...]:
         """Number of workers per process on this machine, spread evenly."""
         if self.maximum > self.replicas:

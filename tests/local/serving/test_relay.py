@@ -19,6 +19,7 @@ import pytest
 from inference_local.processes.child_processes import ProcessGroup
 from inference_local.serving.relay import Route
 from inference_local.serving.relay_listener import open_listeners
+from inference_local.serving.structured_answers import SUFFIX
 
 _TIMEOUT = 240.0
 _CHAT = "/v1/chat/completions"
@@ -51,7 +52,13 @@ class _Relayed:
         self.frontends = [self._keep(socket.create_server(("127.0.0.1", 0))) for _ in weights]
         frontend_ports = [frontend.getsockname()[1] for frontend in self.frontends]
         ports = open_listeners(
-            {"model": Route(tuple(zip(frontend_ports, weights, strict=True)), answer_tokens=10)},
+            {
+                "model": Route(
+                    tuple(zip(frontend_ports, weights, strict=True)),
+                    answer_tokens=10,
+                    structured=tuple(frontend_ports),
+                )
+            },
             lambda command, sockets: group.start(
                 "relay", command, environment=os.environ, log_path=directory / "log", pass_fds=sockets
             ),
@@ -186,17 +193,33 @@ def test_a_client_that_goes_away_frees_the_frontend(relayed: _Relayed, *, begun:
     assert frontend.recv(1) == b"", "the frontend would go on computing"
 
 
-def test_a_simulated_answer_gets_the_structure_that_its_request_demands(relayed: _Relayed) -> None:
-    schema = {"type": "object", "properties": {"goal": {"enum": ["BUY"]}}, "required": ["goal"]}
-    wanted = {"type": "json_schema", "json_schema": {"name": "intent", "schema": schema}}
-    words = json.dumps({"choices": [{"message": {"content": "bado"}, "finish_reason": "length"}]})
-    for status, content in ((b"200 OK", '{"goal": "BUY"}'), (b"503 Busy", "bado")):
-        client = relayed.client()
-        client.request("POST", _CHAT, json.dumps({"response_format": wanted}))
-        relayed.receive().answer(words.encode(), status=status, headers=b"X-Request-Id: 7\r\n")
-        answer = client.getresponse()
-        assert json.loads(answer.read())["choices"][0]["message"]["content"] == content
-        assert answer.headers["X-Request-Id"] == "7"
+def test_an_answer_with_a_structure_comes_from_the_other_name_of_the_model(relayed: _Relayed) -> None:
+    """A client that sees the other name, or an event in two parts, would not know its model."""
+    client = relayed.client()
+    client.request("POST", _CHAT, json.dumps({"model": "m", "tool_choice": "required", "stream": True}))
+    received = relayed.receive()
+    assert json.loads(received.body)["model"] == f"m{SUFFIX}"
+    assert "Accept-Encoding" not in received.headers
+    for part in (b'data: {"model":"m:stru', b'ctured"}\n\ndata:', b" [DONE]\n\nend"):
+        event = b"%x\r\n%s\r\n" % (len(part), part)
+        received.connection.sendall((_STREAM_HEAD if b"{" in part else b"") + event)
+    received.connection.sendall(b"0\r\n\r\n")
+    assert client.getresponse().read() == b'data: {"model":"m"}\n\ndata: [DONE]\n\nend'
+    relayed.check()
+
+
+def test_an_error_and_the_list_of_models_have_no_other_name(relayed: _Relayed) -> None:
+    client = relayed.client()
+    client.request("POST", _CHAT, json.dumps({"model": "m", "n": 2}))
+    relayed.receive().answer(
+        f"no m{SUFFIX}".encode(), status=b"400 Bad Request", headers=b"X-Request-Id: 7\r\n"
+    )
+    answer = client.getresponse()
+    assert (answer.read(), answer.headers["X-Request-Id"]) == (b"no m", "7")
+    client = relayed.client()
+    client.request("GET", "/v1/models")
+    relayed.receive().answer(json.dumps({"data": [{"id": "m"}, {"id": f"m{SUFFIX}"}]}).encode())
+    assert json.loads(client.getresponse().read()) == {"data": [{"id": "m"}]}
     relayed.check()
 
 
