@@ -32,6 +32,7 @@ from inference_local.serving.readiness import (
     registered_workers,
     wait_until_answered,
     wait_until_forgotten,
+    wait_until_listed,
     wait_until_ready,
 )
 from inference_local.serving.relay_listener import open_listeners
@@ -330,11 +331,14 @@ class LocalServing:
                 deadline=deadline,
                 check=self.check,
             )
-            names = [deployment.model.name] if len(deployment.workers) > 1 else []
             if deployment.answers_with_structure_apart:
-                names.append(deployment.model.name + SUFFIX)
-            for name in names:
-                wait_until_answered(frontend.name, port, name, deadline=deadline, check=self.check)
+                wait_until_listed(
+                    frontend.name, port, deployment.model.name + SUFFIX, deadline=deadline, check=self.check
+                )
+            if len(deployment.workers) > 1:
+                wait_until_answered(
+                    frontend.name, port, deployment.model.name, deadline=deadline, check=self.check
+                )
 
     def _endpoint(self, model: str) -> LocalEndpoint:
         """Describe the endpoint of a model."""

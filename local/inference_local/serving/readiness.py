@@ -6,6 +6,7 @@ import http.client
 import json
 import time
 from collections.abc import Callable
+from urllib.parse import quote
 
 _PERIOD_SECONDS = 0.05
 _REQUEST_SECONDS = 5.0
@@ -37,6 +38,18 @@ def wait_until_ready(
     """
     while (found := registered_workers(port, model) or 0) < workers:
         _pause(name, _registered(found, workers), deadline, check)
+
+
+def wait_until_listed(
+    name: str, port: int, model: str, *, deadline: float, check: Callable[[], None]
+) -> None:
+    """Poll a frontend until it knows a name that lists of models do not show.
+
+    name, port, model, deadline, check: As for `wait_until_ready`.
+    Raises NotReady if it does not know the name in time.
+    """
+    while not _get(port, f"/v1/models/{quote(model, safe=':')}"):
+        _pause(name, f"it does not know '{model}'", deadline, check)
 
 
 def wait_until_answered(

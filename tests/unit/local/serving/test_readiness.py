@@ -18,6 +18,7 @@ from inference_local.serving.readiness import (
     registered_workers,
     wait_until_answered,
     wait_until_forgotten,
+    wait_until_listed,
     wait_until_ready,
 )
 
@@ -97,6 +98,16 @@ def test_a_frontend_that_answers_503_is_asked_again(port: int, monkeypatch: pyte
     Frontend.statuses.extend([200, 503, 503])
     wait_until_answered("frontend", port, "qwen3-8b", deadline=time.monotonic() + 240, check=lambda: None)
     assert Frontend.statuses == []
+
+
+def test_a_frontend_is_asked_for_a_name_that_it_does_not_list(
+    port: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A first request for a structure would be a 404."""
+    monkeypatch.setattr(Frontend, "answers", {"/v1/models/m:one": {"id": "m:one"}})
+    wait_until_listed("frontend", port, "m:one", deadline=0.0, check=lambda: None)
+    with pytest.raises(NotReady, match="it does not know 'm:two'"):
+        wait_until_listed("frontend", port, "m:two", deadline=0.0, check=lambda: None)
 
 
 def test_a_frontend_that_answers_no_request_is_not_ready(closed_port: int) -> None:
