@@ -59,17 +59,23 @@ def show(
     name_or_path: NameOrInput,
     picture: Annotated[
         Path | None,
-        typer.Option("--picture", help="Write a picture of the platform, as SVG.", metavar="FILE.svg"),
+        typer.Option(
+            "--picture", help="Write a picture of the platform, as SVG or PNG.", metavar="FILE.svg|FILE.png"
+        ),
     ] = None,
     output: OutputOption = Output.TEXT,
 ) -> None:
     """Print a blueprint; --output json includes all defaults."""
+    if picture is not None and picture.suffix not in {".svg", ".png"}:
+        raise UserError(f"--picture: got {picture}; a picture is written as FILE.svg or FILE.png")
     loaded = load(name_or_path, or_input=True)
     if picture is not None:
+        from inference_blueprints.report.picture.drawing import png
         from inference_blueprints.report.picture.picture import picture as draw
         from inference_blueprints.serving.plan import build_plan
 
-        write_file(picture, draw(loaded.blueprint, build_plan(loaded.blueprint)))
+        svg = draw(loaded.blueprint, build_plan(loaded.blueprint))
+        write_file(picture, png(svg) if picture.suffix == ".png" else svg)
         print(f"wrote {picture}", file=sys.stderr)
         if output is Output.JSON:
             print_json({"picture": str(picture)})
@@ -306,15 +312,15 @@ def writing_model_index(loaded: LoadedBlueprint, name: str | None) -> int:
     return index
 
 
-def write_file(path: Path, text: str) -> None:
+def write_file(path: Path, content: str | bytes) -> None:
     """Write a file that the user named, and the folders above it.
 
-    text: Content of the file.
+    content: Content of the file.
     Raises UserError if the file cannot be written.
     """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
+        path.write_bytes(content.encode() if isinstance(content, str) else content)
     except OSError as error:
         raise UserError(f"{path}: cannot be written: {error.strerror}; choose another place") from error
 

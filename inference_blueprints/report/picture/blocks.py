@@ -8,6 +8,7 @@ from enum import Enum
 from typing import Protocol
 
 from inference_blueprints.report.picture.drawing import (
+    INK,
     MUTED,
     Area,
     Circle,
@@ -15,12 +16,12 @@ from inference_blueprints.report.picture.drawing import (
     Rectangle,
     SvgShape,
     Text,
-    shorten,
+    text_width,
     wrap,
 )
 
 SMALL, NORMAL = 12, 13
-_LINE = 18
+LINE = 18
 _PADDING = 14
 _GLYPH, _SMALL_GLYPH = 34, 24
 
@@ -33,7 +34,21 @@ _MESSAGING = "#c2185b"
 _SERVING = "#01796f"
 _PEOPLE = "#44546a"
 #: Pixels between blocks that an arrow joins; its number sits in the middle.
-ARROW_GAP = 56
+ARROW_GAP = 48
+
+
+class Way(Enum):
+    """What an arrow is part of: one of the three ways in, all of them together, or supply."""
+
+    REAL_TIME = ("Real time", "#01796f")
+    NEAR_REAL_TIME = ("Near real time", "#6d28d9")
+    BATCH = ("Batch", "#b8124f")
+    REQUESTS = ("Requests of all ways", "#16191f")
+    SUPPLY = ("Supply and control", "#49525c")
+
+    def __init__(self, label: str, colour: str) -> None:
+        self.label = label
+        self.colour = colour
 
 
 class Glyph(Enum):
@@ -72,17 +87,18 @@ class Canvas:
         self,
         x: float,
         y: float,
-        line: str,
+        text: str,
         width: float,
         *,
         size: float = NORMAL,
         bold: bool = False,
         colour: str = MUTED,
-        whole: str = "",
-    ) -> None:
-        """Draw a line from its left end, cut to a width; the pointer shows the line, or the whole of it."""
-        shown = shorten(line, size, width, bold=bold)
-        self.shapes.append(Text(x, y, shown, size, bold, colour, whole=whole or line))
+    ) -> float:
+        """Draw a text in lines of a width, from its left end, and return the baseline below the last one."""
+        for line in wrap(text, size, width, bold=bold):
+            self.shapes.append(Text(x, y, line, size, bold, colour, whole=text))
+            y += LINE
+        return y
 
     def remember(self, anchor: str, area: Area) -> None:
         """Note where a block is, if it has a name."""
@@ -176,49 +192,37 @@ def grid(blocks: Sequence[Block], *, columns: int, gap: float = 12) -> VerticalS
     return VerticalStack(rows, gap)
 
 
-@dataclass(frozen=True, slots=True)
-class Paragraph:
-    """A text that wraps."""
+def line_count(texts: Sequence[str], size: float, width: float, *, bold: bool = False) -> int:
+    """Return how many lines texts take below one another, in pixels of `width`."""
+    return sum(len(wrap(text, size, width, bold=bold)) for text in texts)
 
-    text: str
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    """Lines of text that wrap, with a number before them where there is one."""
+
+    lines: Sequence[str]
+    """From top to bottom."""
+    size: float = SMALL
     number: int | None = None
-    """Shown in a circle before it, when there is one."""
+    colour: str = INK
+    """Of the number's circle."""
 
     def height(self, width: float) -> float:
-        """Return the height of its lines."""
-        return _LINE * len(self._lines(width)) + 4
+        """Return the height of all lines."""
+        return LINE * line_count(self.lines, self.size, width - self._indent)
 
     def draw(self, area: Area, canvas: Canvas) -> None:
         """Draw the lines and the number."""
         if self.number is not None:
-            draw_number(canvas, self.number, area.x + 10, area.y + 9)
-        for index, line in enumerate(self._lines(area.width)):
-            x = area.x + self._indent
-            canvas.shapes.append(Text(x, area.y + 14 + index * _LINE, line, NORMAL))
+            draw_number(canvas, self.number, area.x + 10, area.y + 9, self.colour)
+        y = area.y + 13
+        for line in self.lines:
+            y = canvas.text(area.x + self._indent, y, line, area.width - self._indent, size=self.size)
 
     @property
     def _indent(self) -> float:
         return 0 if self.number is None else 28
-
-    def _lines(self, width: float) -> list[str]:
-        return wrap(self.text, NORMAL, width - self._indent)
-
-
-@dataclass(frozen=True, slots=True)
-class Lines:
-    """Lines of text, each cut to the width."""
-
-    lines: Sequence[str]
-    """From top to bottom."""
-
-    def height(self, width: float) -> float:  # noqa: ARG002 - a block's signature
-        """Return the height of all lines."""
-        return _LINE * len(self.lines)
-
-    def draw(self, area: Area, canvas: Canvas) -> None:
-        """Draw the lines."""
-        for index, line in enumerate(self.lines):
-            canvas.text(area.x, area.y + 13 + index * _LINE, line, area.width, size=SMALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,33 +234,40 @@ class Card:
     glyph: Glyph
     anchor: str = ""
     """Name by which arrows find it; empty when none does."""
+    way: Way | None = None
+    """Way in whose name stands above the card; None for none."""
 
     def height(self, width: float) -> float:
-        """Return the height of the text or the glyph, whichever is higher."""
-        return max(self._glyph, _LINE * (len(self._title(width)) + len(self.lines))) + _PADDING
+        """Return the height of the text or the glyph, whichever is higher, with the name of the way."""
+        return max(self._glyph, LINE * self._line_count(width)) + _PADDING + (LINE if self.way else 0)
 
     def draw(self, area: Area, canvas: Canvas) -> None:
-        """Draw glyph and text in a rounded box."""
+        """Draw glyph and text in a rounded box, as high as the area."""
+        if self.way:
+            canvas.text(
+                area.x + 2,
+                area.y + 12,
+                self.way.label,
+                area.width,
+                size=SMALL,
+                bold=True,
+                colour=self.way.colour,
+            )
+            area = Area(area.x, area.y + LINE, area.width, area.height - LINE)
         canvas.remember(self.anchor, area)
         canvas.shapes.append(Rectangle(area, fill="#ffffff", stroke="#c6cdd3", radius=6, stroke_width=1))
-        draw_glyph(canvas, self.glyph, area.x + _PADDING / 2, area.y + _PADDING / 2, self._glyph)
-        titles = self._title(area.width)
-        text_height = _LINE * (len(titles) + len(self.lines))
-        y = area.y + (area.height - text_height) / 2 + 13
-        for index, line in enumerate([*titles, *self.lines]):
-            is_title = index < len(titles)
-            canvas.text(
-                area.x + self._glyph + _PADDING,
-                y + index * _LINE,
-                line,
-                self._room(area.width),
-                size=NORMAL if is_title else SMALL,
-                bold=is_title,
-                colour="#16191f" if is_title else MUTED,
-            )
+        text_height = LINE * self._line_count(area.width)
+        middle = area.y + area.height / 2
+        top = middle - max(text_height, self._glyph) / 2
+        draw_glyph(canvas, self.glyph, area.x + _PADDING / 2, top, self._glyph)
+        x, y, room = area.x + self._glyph + _PADDING, middle - text_height / 2 + 13, self._room(area.width)
+        y = canvas.text(x, y, self.title, room, bold=True, colour=INK)
+        for line in self.lines:
+            y = canvas.text(x, y, line, room, size=SMALL)
 
-    def _title(self, width: float) -> list[str]:
-        return wrap(self.title, NORMAL * 1.09, self._room(width))
+    def _line_count(self, width: float) -> int:
+        room = self._room(width)
+        return line_count((self.title,), NORMAL, room, bold=True) + line_count(self.lines, SMALL, room)
 
     def _room(self, width: float) -> float:
         return width - self._glyph - 1.5 * _PADDING
@@ -285,13 +296,14 @@ class Frame:
     child: Block
     style: Style
     note: str = ""
-    """Beside the title, lighter."""
+    """At the right of the title, or below it where the width is too small for both."""
     anchor: str = ""
     """Name by which arrows find it; empty when none does."""
 
     def height(self, width: float) -> float:
         """Return the child's height with title and padding."""
-        return self.child.height(width - 2 * _PADDING) + 30 + _PADDING
+        room = width - 2 * _PADDING
+        return self.child.height(room) + self._heading_height(room) + _PADDING
 
     def draw(self, area: Area, canvas: Canvas) -> None:
         """Draw border, title and child."""
@@ -301,12 +313,25 @@ class Frame:
             Rectangle(area, fill=style.fill, stroke=style.stroke, dashes=style.dashes, radius=4)
         )
         room = area.width - 2 * _PADDING
-        canvas.text(area.x + _PADDING, area.y + 20, self.title, room, bold=True, colour=style.stroke)
-        title = canvas.shapes[-1]
-        if self.note and isinstance(title, Text):
-            used = title.area.width + 10
-            canvas.text(area.x + _PADDING + used, area.y + 20, self.note, room - used, size=SMALL)
-        self.child.draw(Area(area.x + _PADDING, area.y + 30, room, area.height - 30 - _PADDING), canvas)
+        left, y = area.x + _PADDING, area.y + 20
+        y = canvas.text(left, y, self.title, room, bold=True, colour=style.stroke)
+        if self._note_is_beside(room):
+            right = area.right - _PADDING
+            canvas.shapes.append(Text(right, y - LINE, self.note, SMALL, colour=MUTED, anchor="end"))
+        elif self.note:
+            canvas.text(left, y, self.note, room, size=SMALL)
+        heading = self._heading_height(room)
+        self.child.draw(Area(left, area.y + heading, room, area.height - heading - _PADDING), canvas)
+
+    def _note_is_beside(self, room: float) -> bool:
+        title = wrap(self.title, NORMAL, room, bold=True)[-1]
+        used = text_width(title, NORMAL, bold=True) + LINE
+        return bool(self.note) and used + text_width(self.note, SMALL) <= room
+
+    def _heading_height(self, room: float) -> float:
+        below = (self.note,) if self.note and not self._note_is_beside(room) else ()
+        lines = line_count((self.title,), NORMAL, room, bold=True) + line_count(below, SMALL, room)
+        return 12 + LINE * lines
 
 
 def draw_glyph(canvas: Canvas, glyph: Glyph, x: float, y: float, size: float) -> None:
@@ -315,7 +340,7 @@ def draw_glyph(canvas: Canvas, glyph: Glyph, x: float, y: float, size: float) ->
     canvas.shapes.append(Path(glyph.data, x + size / 8, y + size / 8, size * 0.75, "#ffffff"))
 
 
-def draw_number(canvas: Canvas, number: int, x: float, y: float) -> None:
-    """Draw a step's number in a dark circle around a point."""
-    canvas.shapes.append(Circle(x, y, 10, "#16191f"))
+def draw_number(canvas: Canvas, number: int, x: float, y: float, colour: str) -> None:
+    """Draw a step's number in a circle around a point."""
+    canvas.shapes.append(Circle(x, y, 10, colour))
     canvas.shapes.append(Text(x, y + 4.4, str(number), SMALL, bold=True, colour="#ffffff", anchor="middle"))

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Literal
 
-from inference_blueprints.report.picture.blocks import ARROW_GAP, Canvas, draw_number
-from inference_blueprints.report.picture.drawing import Area, Arrow
-from inference_blueprints.report.picture.job_blocks import batch_sentence, streaming_sentence
+from inference_blueprints.report.picture.blocks import ARROW_GAP, Canvas, Way, draw_number
+from inference_blueprints.report.picture.drawing import HEAD, Area, Arrow, Rectangle
+from inference_blueprints.report.picture.job_blocks import batch_sentence
 from inference_blueprints.report.picture.scene import Scene
 from inference_blueprints.serving.types import KvTransfer
 
@@ -18,6 +18,7 @@ from inference_blueprints.serving.types import KvTransfer
 class Flow:
     """One arrow between two named blocks, straight along a row or a column."""
 
+    way: Way
     start: str
     end: str
     """`start`, `end`: Anchors of the blocks; the head is at the end."""
@@ -25,11 +26,17 @@ class Flow:
     """Whether it runs along a row or a column."""
     at: tuple[str, float]
     """Anchor on whose axis it runs, and where on it: 0 is the left or upper edge, 1 the other."""
-    sentence: str
-    dashed: bool = False
-    """Whether it is control rather than a request."""
+    sentence: str = ""
+    """What its number explains; an arrow without a sentence has no number and continues the one before it."""
+
+    @property
+    def is_dashed(self) -> bool:
+        """Whether it is supply or control rather than a request."""
+        return self.way is Way.SUPPLY
 
 
+#: Half the width in pixels that a number's circle and the space around it take.
+_ROOM = 13
 _NETWORKS: Mapping[KvTransfer, str] = MappingProxyType({"libfabric": "EFA", "ucx": "TCP"})
 
 
@@ -38,47 +45,67 @@ def flows(scene: Scene) -> list[Flow]:
 
     scene: The blueprint and its plan.
     """
-    first = scene.plan.models[0].name
-    arrows = [
-        Flow(
-            "applications",
-            "balancer",
-            "row",
-            ("balancer", 0.5),
-            f"Applications call the OpenAI API under the model's name in the private zone, such as "
-            f"{scene.scheme}://{first}.{scene.zone}/v1; the load balancer admits {scene.sources}.",
-        ),
-        Flow(
-            "balancer",
-            "frontends",
-            "column",
-            ("balancer", 0.85),
-            f"The load balancer passes the request to the model's {scene.entry_points} by the host name.",
-        ),
-        Flow("frontends", "pools", "column", ("frontends", 0.25), _routing_sentence(scene)),
-    ]
-    if scene.publishes_kv_events:
-        arrows.append(
-            Flow(
-                "pools",
-                "frontends",
-                "column",
-                ("frontends", 0.75),
-                "Workers report the blocks in their KV cache to the routers.",
-                dashed=True,
-            )
-        )
-    arrows.append(
-        Flow(
-            "controllers",
-            "pools",
-            "column",
-            ("controllers", 0.5),
-            scene.controllers_sentence,
-            dashed=True,
-        )
+    ways_in = [*_real_time(scene), *_near_real_time(scene), *_batch(scene)]
+    is_one_way = {flow.way for flow in ways_in} == {Way.REAL_TIME}
+    return [*ways_in, *_models(scene, Way.REAL_TIME if is_one_way else Way.REQUESTS), *_supply(scene)]
+
+
+def _real_time(scene: Scene) -> Iterator[Flow]:
+    """Yield how a request comes in, and who reads signals."""
+    way, first = Way.REAL_TIME, scene.plan.models[0].name
+    sentence = (
+        f"Applications call the OpenAI API under the model's name in the private zone, such as "
+        f"{scene.scheme}://{first}.{scene.zone}/v1."
     )
-    return [*arrows, *_supply(scene)]
+    yield Flow(way, "applications", "zone", "row", ("zone", 0.5), sentence)
+    sentence = f"The name leads to the load balancer, which admits {scene.sources}."
+    yield Flow(way, "zone", "balancer", "row", ("zone", 0.5), sentence)
+    if scene.blueprint.spec.signal_store:
+        sentence = "Applications read signals by key, within a request."
+        yield Flow(way, "store", "readers", "row", ("store", 0.5), sentence)
+
+
+def _models(scene: Scene, way: Way) -> Iterator[Flow]:
+    """Yield how a request reaches a worker, whichever way it came in."""
+    sentence = f"The load balancer passes the request to the model's {scene.entry_points} by the host name."
+    yield Flow(way, "balancer", "frontends", "column", ("balancer", 0.5), sentence)
+    yield Flow(way, "frontends", "pools", "column", ("frontends", 0.35), _routing_sentence(scene))
+    if scene.publishes_kv_events:
+        sentence = "Workers report the blocks in their KV cache to the routers."
+        yield Flow(Way.SUPPLY, "pools", "frontends", "column", ("frontends", 0.65), sentence)
+
+
+def _near_real_time(scene: Scene) -> Iterator[Flow]:
+    """Yield how an event becomes a signal."""
+    way = Way.NEAR_REAL_TIME
+    if not scene.blueprint.spec.streaming:
+        return
+    yield Flow(way, "events", "kafka", "row", ("kafka", 0.5), "Applications send events to Kafka.")
+    sentence = "Streaming jobs read the events and turn those of each session into a prompt."
+    yield Flow(way, "kafka", "jobs", "row", ("jobs", 0.5), sentence)
+    sentence = "They call the model at the same address as applications, without waiting for one another."
+    yield Flow(way, "jobs", "balancer", "row", ("jobs", 0.5), sentence)
+    sentence = "They write each answer to the signal store."
+    yield Flow(way, "jobs", "store", "column", ("jobs", 0.5), sentence)
+
+
+def _batch(scene: Scene) -> Iterator[Flow]:
+    """Yield how a job runs."""
+    way, batch = Way.BATCH, scene.blueprint.spec.batch
+    if batch is None:
+        return
+    yield Flow(way, "teams", "api", "row", ("api", 0.5), "Teams submit files of requests to the batch API.")
+    yield Flow(
+        way, "api", "queues", "row", ("queues", 0.5), "A job is split into shards, which wait in its queue."
+    )
+    yield Flow(way, "batch", "workers", "column", ("workers", 0.3), "Workers take shards from the queues.")
+    yield Flow(way, "workers", "balancer", "row", ("workers", 0.5), batch_sentence(scene, batch))
+    yield Flow(way, "workers", "batch", "column", ("workers", 0.6), "Their answers go to files in S3.")
+    if scene.blueprint.spec.signal_store:
+        sentence = "If the job names a signal, a function reads its answers."
+        yield Flow(way, "batch", "publisher", "column", ("publisher", 0.75), sentence)
+        sentence = "It writes each answer to the signal store."
+        yield Flow(way, "publisher", "store", "column", ("publisher", 0.5), sentence)
 
 
 def _routing_sentence(scene: Scene) -> str:
@@ -110,61 +137,29 @@ def _router_sentence(scene: Scene, by_cache: str) -> str:
     )
 
 
-def _supply(scene: Scene) -> list[Flow]:
-    """Return how weights and images arrive and how the platform is deployed."""
-    way_out = "gateway" if scene.has_own_vpc else "pools"
-    through = "through the NAT gateways" if scene.has_own_vpc else "through the VPC's internet access"
-    weights = "weights from the Hugging Face Hub and " if scene.uses_hugging_face else ""
-    compiled = " The first compiles the model, and others load the result from S3."
-    arrows = [
-        Flow(
-            "internet",
-            way_out,
-            "row",
-            (way_out, 0.5),
-            f"A starting worker gets {weights}container images from {', '.join(scene.registries)} {through}."
-            f"{compiled if scene.keeps_compiled else ''}",
-            dashed=True,
-        )
-    ]
+def _supply(scene: Scene) -> Iterator[Flow]:
+    """Yield what keeps the platform running: nodes, weights, images, watching and deployment."""
+    way, spec = Way.SUPPLY, scene.blueprint.spec
+    yield Flow(way, "controllers", "pools", "column", ("controllers", 0.5), scene.controllers_sentence)
+    if spec.gpu_health or spec.capacity_shift:
+        yield Flow(way, "operations", "pools", "column", ("operations", 0.5), scene.operations_sentence)
+    way_in = "gateway" if scene.has_own_vpc else "pools"
+    if scene.internet:
+        sentence = f"{scene.machines} get {scene.internet_goods} through {scene.internet_access}"
+        yield Flow(way, "internet", way_in, "row", (way_in, 0.5), sentence)
     if scene.has_own_vpc:
-        arrows.append(
-            Flow(
-                "gateway",
-                "private",
-                "column",
-                ("gateway", 0.5),
-                "The NAT gateways pass them on to the nodes. Nothing on the internet can connect to a node.",
-                dashed=True,
-            )
-        )
-    if scene.buckets:
-        arrows.append(
-            Flow(
-                "weights",
-                "pools",
-                "column",
-                ("weights", 0.5),
-                f"Weights stream from S3 ({', '.join(scene.buckets)}) into the accelerators.",
-                dashed=True,
-            )
-        )
-    arrows.append(
-        Flow(
-            "engineers",
-            "stacks",
-            "row",
-            ("stacks", 0.5),
-            "Platform engineers deploy the blueprint's CloudFormation stacks.",
-            dashed=True,
-        )
-    )
-    batch = scene.blueprint.spec.batch
-    if batch:
-        arrows.append(Flow("teams", "batch", "row", ("batch", 0.5), batch_sentence(scene, batch)))
-    if scene.blueprint.spec.streaming:
-        arrows.append(Flow("events", "streaming", "row", ("streaming", 0.5), streaming_sentence()))
-    return arrows
+        yield Flow(way, "gateway", "private", "column", ("gateway", 0.5))
+        yield Flow(way, "services", "endpoints", "column", ("endpoints", 0.5), scene.services_sentence)
+        yield Flow(way, "endpoints", "private", "column", ("endpoints", 0.5))
+    else:
+        yield Flow(way, "services", "private", "column", ("services", 0.5), scene.services_sentence)
+    sentence = "Platform engineers deploy the blueprint's CloudFormation stacks."
+    yield Flow(way, "engineers", "stacks", "row", ("stacks", 0.5), sentence)
+
+
+def explained(arrows: Iterable[Flow]) -> list[tuple[int, Flow]]:
+    """Return the arrows that have a sentence, with their numbers."""
+    return list(enumerate((flow for flow in arrows if flow.sentence), start=1))
 
 
 def draw_flows(arrows: Sequence[Flow], canvas: Canvas) -> None:
@@ -173,28 +168,38 @@ def draw_flows(arrows: Sequence[Flow], canvas: Canvas) -> None:
     arrows: In the order of their numbers, which start at 1.
     canvas: Where the blocks have been drawn.
     """
-    for number, flow in enumerate(arrows, start=1):
+    numbers = {flow: number for number, flow in explained(arrows)}
+    borders = [shape.area for shape in canvas.shapes if isinstance(shape, Rectangle)]
+    for flow in arrows:
         arrow = _arrow(flow, canvas.anchors)
         canvas.shapes.append(arrow)
-        draw_number(canvas, number, *_beside_start(arrow))
+        if flow in numbers:
+            draw_number(canvas, numbers[flow], *_place_of_number(arrow, borders), flow.way.colour)
 
 
-def _beside_start(arrow: Arrow) -> tuple[float, float]:
-    """Return the middle of the gap that follows an arrow's start, clear of the borders that it crosses."""
+def _place_of_number(arrow: Arrow, borders: Sequence[Area]) -> tuple[float, float]:
+    """Return the point of an arrow, as near to its start as there is, where a circle touches no border."""
     (x1, y1), (x2, y2) = arrow.start, arrow.end
     length = abs(x2 - x1) + abs(y2 - y1)
-    share = ARROW_GAP / 2 / length
-    return x1 + share * (x2 - x1), y1 + share * (y2 - y1)
+    middle = (ARROW_GAP - HEAD) / 2
+    for distance in range(int(middle), int(length - middle)):
+        share = distance / length
+        x, y = x1 + share * (x2 - x1), y1 + share * (y2 - y1)
+        circle = Area(x - _ROOM, y - _ROOM, 2 * _ROOM, 2 * _ROOM)
+        if all(area.contains(circle) or not area.overlaps(circle) for area in borders):
+            return x, y
+    return x1 + middle / length * (x2 - x1), y1 + middle / length * (y2 - y1)
 
 
 def _arrow(flow: Flow, anchors: Mapping[str, Area]) -> Arrow:
     start, end = anchors[flow.start], anchors[flow.end]
     name, share = flow.at
     axis = anchors[name]
+    colour, is_dashed = flow.way.colour, flow.is_dashed
     if flow.direction == "row":
         y = axis.y + share * axis.height
         x1, x2 = (start.right, end.x) if start.x < end.x else (start.x, end.right)
-        return Arrow((x1, y), (x2, y), flow.dashed)
+        return Arrow((x1, y), (x2, y), is_dashed, colour)
     x = axis.x + share * axis.width
     y1, y2 = (start.bottom, end.y) if start.y < end.y else (start.y, end.bottom)
-    return Arrow((x, y1), (x, y2), flow.dashed)
+    return Arrow((x, y1), (x, y2), is_dashed, colour)

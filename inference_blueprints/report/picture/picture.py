@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import inference_catalog as catalog
 from inference_blueprints.report.picture.blocks import (
     ARROW_GAP,
+    LINE,
+    NORMAL,
     SMALL,
     Block,
     Canvas,
@@ -15,18 +17,20 @@ from inference_blueprints.report.picture.blocks import (
     Frame,
     Glyph,
     HorizontalStack,
-    Paragraph,
     Style,
     VerticalStack,
+    Way,
+    Words,
     grid,
 )
-from inference_blueprints.report.picture.drawing import INK, MUTED, Area, Arrow, Text, document
-from inference_blueprints.report.picture.flows import draw_flows, flows
+from inference_blueprints.report.picture.drawing import INK, MUTED, Area, Arrow, Text, document, text_width
+from inference_blueprints.report.picture.flows import draw_flows, explained, flows
 from inference_blueprints.report.picture.job_blocks import (
     batch_frame,
-    events_card,
-    streaming_frame,
-    teams_card,
+    names,
+    store_card,
+    streaming_row,
+    workers_row,
 )
 from inference_blueprints.report.picture.pool_blocks import Tag, TaggedLines, device, pools_frame, tags
 from inference_blueprints.report.picture.scene import OWN_BUCKET, Scene, counted
@@ -37,8 +41,8 @@ from inference_catalog.placement import NEURON_SCHEDULER
 from inference_contracts.ecs_names import DISCOVERY_MEMBERS
 from inference_contracts.number_text import number
 
-_COLUMNS = (0.0, 0.13, 0.32, 0.6, 0.83)
 _DEVICE = 16.0
+_LEGEND_LINE = 22
 _COLOUR = "#0072b2"
 WIDTH = 1000
 _MARGIN = 24
@@ -52,40 +56,53 @@ _VPC = Style("#8c4fff", fill="#fcfaff")
 _PUBLIC = Style("#4d7c0f", fill="#f6faef")
 _PRIVATE = Style("#006f80", fill="#f2fafb")
 _CLUSTER = Style("#a34a00", fill="#ffffff")
+_SERVICES = Style("#49525c", fill="#f6f7f8")
 _GROUP = Style("#49525c", fill="#fafbfc", dashes="5 4")
 
 
 @dataclass(frozen=True, slots=True)
 class Legend:
-    """One line with every sign that has no text."""
+    """Every sign that has no text, with its meaning."""
 
+    ways: tuple[Way, ...]
+    """Kinds of arrows that there are."""
     decodes: bool = False
     """Whether there are decode workers."""
 
-    def height(self, width: float) -> float:  # noqa: ARG002 - a block's signature
-        """Return the height of one line with room above it."""
-        return 34
+    def height(self, width: float) -> float:
+        """Return the height of the rows with room above them."""
+        return 12 + _LEGEND_LINE * (1 + max(row for row, *_ in self._placed(width)))
 
     def draw(self, area: Area, canvas: Canvas) -> None:
         """Draw the signs with their meaning."""
-        y = area.y + 22
-        requests, control, held, free, decode = (area.x + share * area.width for share in _COLUMNS)
-        canvas.shapes += [
-            Arrow((requests, y), (requests + 36, y)),
-            Arrow((control, y), (control + 36, y), dashed=True),
-            *device(held, y - 8, _DEVICE, _COLOUR),
-            *device(free, y - 8, _DEVICE, None),
-            *(device(decode, y - 8, _DEVICE, _COLOUR, decodes=True) if self.decodes else ()),
+        for row, left, words, sign in self._placed(area.width):
+            x, y = area.x + left, area.y + 22 + _LEGEND_LINE * row
+            if isinstance(sign, Way):
+                canvas.shapes.append(Arrow((x, y), (x + 36, y), sign is Way.SUPPLY, sign.colour))
+            else:
+                colour = None if sign == "free" else _COLOUR
+                canvas.shapes += device(x, y - 8, _DEVICE, colour, decodes=sign == "decode")
+            canvas.shapes.append(Text(x + self._indent(sign), y + 4, words, SMALL, colour=MUTED))
+
+    def _placed(self, width: float) -> Iterator[tuple[int, float, str, Way | str]]:
+        """Yield row and left edge of each sign, its meaning and what it shows."""
+        row, x = 0, 0.0
+        signs: list[tuple[str, Way | str]] = [
+            *((way.label, way) for way in self.ways),
+            ("accelerator in use", "held"),
+            ("free accelerator", "free"),
+            *([("decode accelerator", "decode")] if self.decodes else []),
         ]
-        meanings = [
-            (requests + 44, "requests"),
-            (control + 44, "supply and control"),
-            (held + 24, "accelerator, in its model's colour"),
-            (free + 24, "free accelerator"),
-        ]
-        if self.decodes:
-            meanings.append((decode + 24, "decode accelerator"))
-        canvas.shapes += [Text(x, y + 4, meaning, SMALL, colour=MUTED) for x, meaning in meanings]
+        for words, sign in signs:
+            needed = self._indent(sign) + text_width(words, SMALL)
+            if x + needed > width:
+                row, x = row + 1, 0.0
+            yield row, x, words, sign
+            x += needed + 24
+
+    @staticmethod
+    def _indent(sign: Way | str) -> float:
+        return 44 if isinstance(sign, Way) else 24
 
 
 def picture(blueprint: Blueprint, plan: ServingPlan) -> str:
@@ -96,7 +113,7 @@ def picture(blueprint: Blueprint, plan: ServingPlan) -> str:
     """
     scene = Scene(blueprint, plan)
     canvas, height = draw(scene)
-    sentences = " ".join(f"{number}. {flow.sentence}" for number, flow in enumerate(flows(scene), start=1))
+    sentences = " ".join(f"{number}. {flow.sentence}" for number, flow in explained(flows(scene)))
     return document(
         canvas.shapes,
         width=WIDTH,
@@ -115,7 +132,7 @@ def draw(scene: Scene) -> tuple[Canvas, float]:
     canvas = Canvas()
     inner = WIDTH - 2 * _MARGIN
     canvas.text(_MARGIN, 42, scene.title, inner, size=24, bold=True, colour=INK)
-    canvas.text(_MARGIN, 64, scene.subtitle, inner, size=14)
+    canvas.text(_MARGIN, 64, scene.subtitle, inner, size=SMALL)
     account = _account(scene)
     left = _MARGIN + _ACTOR_WIDTH + ARROW_GAP
     area = Area(left, _HEADER + 8, WIDTH - _MARGIN - left, 0)
@@ -124,10 +141,11 @@ def draw(scene: Scene) -> tuple[Canvas, float]:
     _draw_actors(scene, canvas)
     arrows = flows(scene)
     draw_flows(arrows, canvas)
+    ways = tuple(way for way in Way if any(flow.way is way for flow in arrows))
     notes = VerticalStack(
         [
-            *(Paragraph(flow.sentence, n) for n, flow in enumerate(arrows, start=1)),
-            Legend(bool(scene.kv_transfers)),
+            *(Words((flow.sentence,), NORMAL, n, flow.way.colour) for n, flow in explained(arrows)),
+            Legend(ways, bool(scene.kv_transfers)),
         ],
         gap=6,
     )
@@ -138,43 +156,51 @@ def draw(scene: Scene) -> tuple[Canvas, float]:
 
 def _draw_actors(scene: Scene, canvas: Canvas) -> None:
     """Draw those outside AWS on the left, each level with what it talks to."""
-    internet = ("Hugging Face Hub", *scene.registries) if scene.uses_hugging_face else scene.registries
+    spec = scene.blueprint.spec
     actors = {
-        "gateway" if scene.has_own_vpc else "pools": Card("Internet", internet, Glyph.INTERNET, "internet"),
-        "balancer": Card("Applications", ("OpenAI API",), Glyph.APPLICATIONS, "applications"),
-        "stacks": Card("Engineers", ("blueprints deploy",), Glyph.ENGINEER, "engineers"),
-        **({"batch": teams_card(scene)} if scene.blueprint.spec.batch else {}),
-        **({"streaming": events_card()} if scene.blueprint.spec.streaming else {}),
+        "zone": Card("Applications", ("OpenAI API",), Glyph.APPLICATIONS, "applications", Way.REAL_TIME)
     }
+    if spec.streaming:
+        actors["kafka"] = Card(
+            "Event sources", ("producers",), Glyph.APPLICATIONS, "events", Way.NEAR_REAL_TIME
+        )
+    if spec.batch:
+        teams = ", ".join(names([team.name for team in spec.teams]))
+        actors["api"] = Card("Teams", (teams,), Glyph.ENGINEER, "teams", Way.BATCH)
+    if spec.signal_store:
+        actors["store"] = Card("Applications", ("read signals",), Glyph.APPLICATIONS, "readers")
+    if scene.internet:
+        way_out = "gateway" if scene.has_own_vpc else "pools"
+        actors[way_out] = Card(scene.outside, scene.internet, Glyph.INTERNET, "internet")
+    actors["stacks"] = Card("Engineers", ("blueprints deploy",), Glyph.ENGINEER, "engineers")
     for anchor, card in actors.items():
-        level = canvas.anchors[anchor]
+        beside = canvas.anchors[anchor]
         height = card.height(_ACTOR_WIDTH)
-        card.draw(Area(_MARGIN, level.y + (level.height - height) / 2, _ACTOR_WIDTH, height), canvas)
+        y = beside.y + (beside.height - height - (LINE if card.way else 0)) / 2
+        card.draw(Area(_MARGIN, y, _ACTOR_WIDTH, height), canvas)
 
 
 def _account(scene: Scene) -> Block:
     """Return everything in the account."""
-    optional = (batch_frame(scene), streaming_frame(scene))
-    blocks = [_vpc(scene), _services(scene), *(each for each in optional if each)]
-    return Frame(
-        scene.account,
-        VerticalStack(blocks, gap=ARROW_GAP),
-        _ACCOUNT,
-        note=scene.region,
-    )
+    batch = scene.blueprint.spec.batch
+    blocks = [*([batch_frame(batch)] if batch else []), _vpc(scene), _services(scene)]
+    return Frame(scene.account, VerticalStack(blocks, gap=ARROW_GAP), _ACCOUNT, note=scene.region)
 
 
 def _services(scene: Scene) -> Block:
-    """Return the services beside the VPC; the arrows need the first ones in the upper row."""
-    weights = [Card("Weights in S3", scene.buckets, Glyph.BUCKET, "weights")] if scene.buckets else []
+    """Return the services beside the VPC."""
+    registries = scene.private_registries
     cards = [
         Card("CloudFormation", ("stacks of the blueprint",), Glyph.STACKS, "stacks"),
-        *weights,
+        *([Card("Weights", (f"S3, {', '.join(scene.buckets)}",), Glyph.BUCKET)] if scene.buckets else []),
+        *([Card("Private registry", registries, Glyph.BUCKET)] if registries else []),
         *([Card("Compiled programs", (f"S3, {OWN_BUCKET}",), Glyph.BUCKET)] if scene.keeps_compiled else []),
         *_of_cluster(scene),
         *_telemetry(scene),
     ]
-    return grid(cards, columns=3 if weights else 2)
+    # One card alone in the last row would look lost.
+    child = grid(cards, columns=2 if len(cards) % 3 == 1 else 3)
+    return Frame("AWS services", child, _SERVICES, anchor="services")
 
 
 def _of_cluster(scene: Scene) -> list[Card]:
@@ -202,51 +228,59 @@ def _telemetry(scene: Scene) -> list[Card]:
     if observability.traces:
         share = f"{number(observability.traces.sample_ratio, 4)} of requests"
         cards.append(Card("X-Ray", (f"traces, {share}",), Glyph.ROUTER))
-    if health := scene.blueprint.spec.gpu_health:
+    return cards
+
+
+def _operations(scene: Scene) -> Block | None:
+    """Return the functions that watch the pools; None if there are none."""
+    spec, cards = scene.blueprint.spec, []
+    if health := spec.gpu_health:
         acts = "replaces their nodes" if health.action == "replace" else "only records"
         looks = "broken and slow GPUs" if health.slow_gpus else "broken GPUs"
         cards.append(Card("GPU health", (f"{looks}, {acts}",), Glyph.CONTROLLER))
-    if shift := scene.blueprint.spec.capacity_shift:
+    if shift := spec.capacity_shift:
         acts = "lends idle capacity to batch" if shift.action == "shift" else "only records"
         cards.append(Card("Capacity shift", (f"forecasts demand, {acts}",), Glyph.CONTROLLER))
-    return cards
+    if not cards:
+        return None
+    return Frame("Operations", grid(cards, columns=2), _GROUP, note="Lambda functions", anchor="operations")
 
 
 def _vpc(scene: Scene) -> Block:
     """Return the VPC with its subnets."""
+    operations = _operations(scene)
+    blocks = [_entrance(scene), _cluster(scene), *([operations] if operations else [])]
     private = Frame(
         "Private subnets",
-        VerticalStack([_entrance(scene), _cluster(scene)], gap=ARROW_GAP),
+        VerticalStack(blocks, gap=ARROW_GAP),
         _PRIVATE,
-        note=", ".join(scene.zones),
+        note=f"zones {', '.join(zone.removeprefix(scene.region) for zone in scene.zones)}",
         anchor="private",
     )
     if not scene.has_own_vpc:
         return Frame("VPC", private, _VPC, note=scene.vpc)
-    lines = (f"{len(scene.zones)}, one per zone, for nodes without a public address",)
-    gateway = Card("NAT gateways", lines, Glyph.NAT_GATEWAY, "gateway")
-    public = Frame("Public subnets", gateway, _PUBLIC)
-    return Frame("VPC", VerticalStack([public, private], gap=ARROW_GAP), _VPC, note=scene.vpc)
+    gateway = Card("NAT gateways", (f"{len(scene.zones)}, one per zone",), Glyph.NAT_GATEWAY, "gateway")
+    kinds = [endpoint.kind for endpoint in catalog.endpoints().values()]
+    lines = (f"{kinds.count('interface')} interfaces and S3", "AWS services without internet")
+    endpoints = Card("VPC endpoints", lines, Glyph.ENDPOINT, "endpoints")
+    ways_out = HorizontalStack([Frame("Public subnets", gateway, _PUBLIC), endpoints], gap=ARROW_GAP)
+    return Frame("VPC", VerticalStack([private, ways_out], gap=ARROW_GAP), _VPC, note=scene.vpc)
 
 
 def _entrance(scene: Scene) -> Block:
-    """Return how requests come in."""
-    port = "HTTPS, port 443" if scene.scheme == "https" else "HTTP, port 80"
-    lines = (port, f"from {scene.sources}")
-    cards = [
-        Card("Internal Application Load Balancer", lines, Glyph.LOAD_BALANCER, "balancer"),
-        Card("Private zone", (scene.zone, "one name per model"), Glyph.PRIVATE_ZONE),
+    """Return the three ways in: what each passes through, and the load balancer that all of them call."""
+    spec = scene.blueprint.spec
+    zone = Card("Private zone", (scene.zone, "one name per model"), Glyph.PRIVATE_ZONE, "zone")
+    rows = [
+        *([workers_row(spec.batch, spec.signal_store)] if spec.batch else []),
+        *([store_card(spec.signal_store)] if spec.signal_store else []),
+        *([streaming_row(spec.kafka, spec.streaming)] if spec.streaming else []),
+        zone,
     ]
-    if scene.has_own_vpc:
-        cards.append(_endpoints())
-    return HorizontalStack(cards, weights=(5, 5, 4)[: len(cards)])
-
-
-def _endpoints() -> Card:
-    """Return how private nodes reach AWS."""
-    kinds = [endpoint.kind for endpoint in catalog.endpoints().values()]
-    lines = (f"{kinds.count('interface')} interfaces and S3", "access without internet")
-    return Card("VPC endpoints", lines, Glyph.ENDPOINT)
+    port = "HTTPS, port 443" if scene.scheme == "https" else "HTTP, port 80"
+    lines = ("internal", port, f"from {scene.sources}")
+    balancer = Card("Application Load Balancer", lines, Glyph.LOAD_BALANCER, "balancer")
+    return HorizontalStack([VerticalStack(rows, gap=ARROW_GAP), balancer], weights=(5, 2), gap=ARROW_GAP)
 
 
 def _cluster(scene: Scene) -> Block:
@@ -254,9 +288,9 @@ def _cluster(scene: Scene) -> Block:
     model_tags = tags([model.name for model in scene.plan.models])
     entry_points = sum(len(model.deployments) for model in scene.plan.models)
     # One model needs less height than the controllers below one another, and leaves them the width for two.
-    columns, weights = (2, (1, 1)) if entry_points == 1 else (1, (7, 4))
+    columns, weights = (2, (1, 1)) if entry_points == 1 else (1, (3, 8))
     system = HorizontalStack(
-        [_frontends(scene, model_tags), _controllers(scene, columns)], weights=weights, gap=16
+        [_controllers(scene, columns), _frontends(scene, model_tags)], weights=weights, gap=16
     )
     return Frame(
         scene.cluster_name,
@@ -302,11 +336,11 @@ def _entry_point_words(deployment: DeploymentPlan, routing: str) -> str:
 
 
 def _workload_words(model: Model, plan: DeploymentPlan) -> str:
-    """Return such as ``3,000 → 200 tokens, 2/s``, ``500 tokens → a vector, 2/s`` or ``1 image of …``."""
+    """Return such as ``3,000 tokens in, 200 out, 2/s``, or ``1 image of …``."""
     workload = model.workload
-    tokens = f"{workload.input_tokens:,} → {workload.output_tokens:,} tokens"
+    tokens = f"{workload.input_tokens:,} tokens in, {workload.output_tokens:,} out"
     if model.task == "embed":
-        tokens = f"{workload.input_tokens:,} tokens → a vector"
+        tokens = f"{workload.input_tokens:,} tokens in, a vector out"
     if images := workload.images:
         tokens = f"{counted(images.per_request, 'image')} of {images.size}"
     return f"{tokens}, {_rate_words(model, plan)}"
@@ -330,10 +364,10 @@ def _controllers(scene: Scene, columns: int) -> Block:
     spec = scene.blueprint.spec
     if spec.cluster.ecs and not scene.plan.has_frontends:
         card = Card("Capacity providers", ("start hosts for waiting tasks",), Glyph.CONTROLLER)
-        return Frame("Controllers", card, _GROUP, anchor="controllers")
+        return Frame("Controllers", VerticalStack([card]), _GROUP, anchor="controllers")
     if spec.cluster.ecs:
         card = Card("Discovery store", (f"etcd, {DISCOVERY_MEMBERS} members",), Glyph.CONTROLLER)
-        return Frame("Discovery", card, _GROUP, note=scene.system_note, anchor="controllers")
+        return Frame("Discovery", VerticalStack([card]), _GROUP, note=scene.system_note, anchor="controllers")
     cards = [Card("Karpenter", (), Glyph.CONTROLLER), Card("Dynamo operator", (), Glyph.ROUTER)]
     if scene.plan.is_elastic or _pods_of_batch_scale(spec):
         cards.append(Card("KEDA", (), Glyph.CONTROLLER))

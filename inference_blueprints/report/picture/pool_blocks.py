@@ -7,17 +7,19 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from inference_blueprints.report.picture.blocks import (
+    LINE,
     NORMAL,
     SMALL,
     Block,
     Canvas,
     Frame,
-    Lines,
     Style,
     VerticalStack,
+    Words,
     grid,
+    line_count,
 )
-from inference_blueprints.report.picture.drawing import INK, Area, Rectangle, SvgShape, Text, wrap_name
+from inference_blueprints.report.picture.drawing import INK, Area, Rectangle, SvgShape, Text, text_width
 from inference_blueprints.report.picture.scene import Scene, counted
 from inference_blueprints.report.sizing.node_packing import (
     PackedNode,
@@ -33,7 +35,6 @@ _MODEL_COLOURS = ("#0072b2", "#a34a00", "#007a5e", "#8f3a84", "#5b5b00", "#2b5d8
 _DEVICE, _DEVICE_GAP = 14, 4
 _DOT = 6.0
 _DEVICES_IN_A_ROW = 8
-_LINE = 18
 _PADDING = 10
 _CHIP_GAP = 8
 _POOL = Style("#a34a00", fill="#ffffff")
@@ -65,7 +66,7 @@ class Tag:
     @property
     def width(self) -> float:
         """Pixels that the tag takes."""
-        return 14 + 8 * len(self.label)
+        return 12 + text_width(self.label, SMALL, bold=True)
 
     def draw(self, canvas: Canvas, x: float, baseline: float) -> None:
         """Draw the tag left of a text on the same baseline."""
@@ -116,24 +117,28 @@ class NodeBox:
     def height(self, width: float) -> float:
         """Return the height of the title and the rows of devices."""
         rows = -(-max(1, self.node.instance_type.accelerator_count) // self._columns(width))
-        return 2 * _PADDING + _LINE + rows * (_DEVICE + _DEVICE_GAP)
+        titles = line_count((self._title,), SMALL, width - 2 * _PADDING, bold=True)
+        return 2 * _PADDING + LINE * titles + rows * (_DEVICE + _DEVICE_GAP)
 
     def draw(self, area: Area, canvas: Canvas) -> None:
         """Draw the node with one square a device: filled where a worker holds it."""
         canvas.shapes.append(Rectangle(area, fill="#fff7ef", stroke="#d45b07", radius=4, stroke_width=1))
-        name = self.node.instance_type.name
-        title = f"{name}, {self.count} of them" if self.count > 1 else name
-        room = area.width - 2 * _PADDING
-        canvas.text(area.x + _PADDING, area.y + _PADDING + 11, title, room, size=SMALL, bold=True)
+        x, room = area.x + _PADDING, area.width - 2 * _PADDING
+        top = canvas.text(x, area.y + _PADDING + 11, self._title, room, size=SMALL, bold=True) - 11
         columns = self._columns(area.width)
         step = _DEVICE + _DEVICE_GAP
         for index, holder in enumerate(self._holders()):
-            x = area.x + _PADDING + index % columns * step
-            y = area.y + _PADDING + _LINE + index // columns * step
+            left = x + index % columns * step
+            y = top + index // columns * step
             colour = self.colours[holder.model].colour if holder else None
             canvas.shapes += device(
-                x, y, _DEVICE, colour, decodes=bool(holder and holder.process.role == "decode")
+                left, y, _DEVICE, colour, decodes=bool(holder and holder.process.role == "decode")
             )
+
+    @property
+    def _title(self) -> str:
+        name = self.node.instance_type.name
+        return f"{name}, {self.count} of them" if self.count > 1 else name
 
     def _holders(self) -> list[Worker | None]:
         """Return the worker that holds each device; None for a free one."""
@@ -156,22 +161,22 @@ class TaggedLines:
 
     def height(self, width: float) -> float:
         """Return the height of the lines."""
-        return _LINE * (len(self._title(width)) + len(self.lines)) + 4
+        room = width - self._indent
+        lines = line_count((self.title,), NORMAL, room, bold=True) + line_count(self.lines, SMALL, room)
+        return LINE * lines + 4
 
     def draw(self, area: Area, canvas: Canvas) -> None:
         """Draw tag and text."""
-        baseline = area.y + 15
-        self.tag.draw(canvas, area.x, baseline)
-        x = area.x + self.tag.width + _CHIP_GAP
-        titles = self._title(area.width)
-        for index, line in enumerate(titles):
-            y = baseline + index * _LINE
-            canvas.text(x, y, line, area.right - x, size=NORMAL, bold=True, colour=INK, whole=self.title)
-        for index, line in enumerate(self.lines, start=len(titles)):
-            canvas.text(x, baseline + index * _LINE, line, area.right - x, size=SMALL)
+        y = area.y + 15
+        self.tag.draw(canvas, area.x, y)
+        x, room = area.x + self._indent, area.width - self._indent
+        y = canvas.text(x, y, self.title, room, bold=True, colour=INK)
+        for line in self.lines:
+            y = canvas.text(x, y, line, room, size=SMALL)
 
-    def _title(self, width: float) -> list[str]:
-        return wrap_name(self.title, NORMAL, width - self.tag.width - _CHIP_GAP)
+    @property
+    def _indent(self) -> float:
+        return self.tag.width + _CHIP_GAP
 
 
 def node_boxes(nodes: Sequence[PackedNode], colours: Mapping[str, Tag], *, at_most: int) -> list[NodeBox]:
@@ -213,7 +218,7 @@ def _pool(pool: Pool, scene: Scene, tags: Mapping[str, Tag], columns: int) -> Bl
     workers = workers_of_pool(scene.plan, pool.name)
     nodes = cheapest_placement(workers, pool.types)
     usage = f"{_purchase(pool)}, {_usage(pool, len(nodes))}"
-    facts = Lines((_names(pool), _devices(pool.types[0]), usage))
+    facts = Words((_names(pool), _devices(pool.types[0]), usage))
     boxes = node_boxes(nodes, tags, at_most=_NODES_DRAWN_APART[columns])
     blocks: list[Block] = [facts]
     if boxes:
@@ -226,7 +231,7 @@ def _compact_pool(pool: Pool, scene: Scene) -> Block:
     """Return one pool without its nodes, for a blueprint with very many."""
     nodes = cheapest_placement(workers_of_pool(scene.plan, pool.name), pool.types)
     lines = (_names(pool), _purchase(pool), _usage(pool, len(nodes)))
-    return Frame(pool.name, Lines(lines), _POOL)
+    return Frame(pool.name, Words(lines), _POOL)
 
 
 def _names(pool: Pool) -> str:

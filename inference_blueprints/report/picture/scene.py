@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import inference_catalog as catalog
@@ -11,6 +13,13 @@ from inference_blueprints.spec.types import Blueprint
 from inference_catalog.addresses import DEFAULT_CIDR, DEFAULT_ZONES
 
 OWN_BUCKET = "the platform's bucket"
+#: Registries that anybody on the internet can reach.
+PUBLIC_REGISTRIES = frozenset(
+    {"docker.io", "gcr.io", "ghcr.io", "nvcr.io", "public.ecr.aws", "quay.io", "registry.k8s.io"}
+)
+#: A private registry of an account, IPv4 only or dual stack. Source: Amazon ECR User Guide, "Making requests
+#: to Amazon ECR registries".
+_ECR = re.compile(r"\d{12}\.dkr[.-]ecr(-fips)?\.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +97,11 @@ class Scene:
         """The cluster in AWS's words."""
         eks = self.blueprint.spec.cluster.eks
         return f"Amazon EKS {eks.version}" if eks else "Amazon ECS"
+
+    @property
+    def machines(self) -> str:
+        """What the EC2 instances of the pools are called."""
+        return "Hosts" if self.blueprint.spec.cluster.ecs else "Nodes"
 
     @property
     def system_note(self) -> str:
@@ -186,8 +200,71 @@ class Scene:
         return any(not model.weights.in_s3 for model in self.blueprint.spec.models)
 
     @property
+    def internet(self) -> tuple[str, ...]:
+        """What nodes get from outside AWS, by where it is."""
+        hub = ("Hugging Face Hub",) if self.uses_hugging_face else ()
+        # Charts and their images come from public registries, whatever the images of the engines come from.
+        controllers = ("controllers' images",) if self.blueprint.spec.cluster.eks else ()
+        return (*hub, *self.registries, *controllers)
+
+    @property
+    def internet_goods(self) -> str:
+        """What nodes get from outside AWS, as part of a sentence."""
+        weights = ("weights from the Hugging Face Hub",) if self.uses_hugging_face else ()
+        images = (f"container images from {', '.join(self.registries)}",) if self.registries else ()
+        controllers = ("the controllers' images",) if self.blueprint.spec.cluster.eks else ()
+        return listed((*weights, *images, *controllers))
+
+    @property
+    def internet_access(self) -> str:
+        """The end of the sentence about it: how nodes reach the internet."""
+        if self.has_own_vpc:
+            return "the NAT gateways. Nothing on the internet can connect to them."
+        return "the VPC's internet access."
+
+    @property
+    def services_sentence(self) -> str:
+        """What nodes and functions get from AWS services, and send to them."""
+        weights = (f"weights from S3 ({', '.join(self.buckets)})",) if self.buckets else ()
+        registries = self.private_registries
+        images = (f"container images from Amazon ECR ({', '.join(registries)})",) if registries else ()
+        programs = ("compiled programs from S3",) if self.keeps_compiled else ()
+        goods = listed((*weights, *images, *programs))
+        through = "the VPC endpoints, without the internet" if self.has_own_vpc else "the network of the VPC"
+        workers = f" Workers get {goods}." if goods else ""
+        compiled = " The first worker compiles the model, and others load the result from S3."
+        telemetry = " Metrics and logs go to CloudWatch." if self.blueprint.spec.observability else ""
+        return (
+            f"AWS services are reached through {through}.{workers}"
+            f"{compiled if self.keeps_compiled else ''}{telemetry}"
+        )
+
+    @property
+    def operations_sentence(self) -> str:
+        """What the functions do that watch the pools."""
+        spec = self.blueprint.spec
+        health = ("GPU health looks for broken GPUs",) if spec.gpu_health else ()
+        shift = ("capacity shift forecasts the demand of real time and lends batch the rest",)
+        found = listed((*health, *(shift if spec.capacity_shift else ())))
+        return f"{found[0].upper()}{found[1:]}, each from the metrics of the platform."
+
+    @property
     def registries(self) -> tuple[str, ...]:
-        """Hosts that the serving images come from."""
+        """Hosts that the serving images come from, without those of Amazon ECR in an account."""
+        return tuple(host for host in self._image_hosts if not _ECR.match(host))
+
+    @property
+    def private_registries(self) -> tuple[str, ...]:
+        """Hosts of Amazon ECR in an account that the serving images come from, with pull-through caches."""
+        return tuple(host for host in self._image_hosts if _ECR.match(host))
+
+    @property
+    def outside(self) -> str:
+        """What is outside AWS: the internet, or also a registry that may be in a network of one's own."""
+        return "Internet" if PUBLIC_REGISTRIES.issuperset(self.registries) else "Outside AWS"
+
+    @property
+    def _image_hosts(self) -> tuple[str, ...]:
         images = (
             process.image
             for model in self.plan.models
@@ -195,6 +272,11 @@ class Scene:
             for process in deployment.processes
         )
         return tuple(dict.fromkeys(image.split("/")[0] for image in images))
+
+
+def listed(parts: Sequence[str]) -> str:
+    """Return parts of a sentence with commas and "and" between them."""
+    return " and ".join((", ".join(parts[:-1]), parts[-1])) if len(parts) > 1 else "".join(parts)
 
 
 def counted(number: int, noun: str) -> str:

@@ -42,6 +42,16 @@ def test_show_prints_the_file_as_it_is_and_as_it_is_understood(tmp_path: Path) -
 def test_show_draws_a_picture(tmp_path: Path) -> None:
     assert blueprints("show", "quickstart-g6e", "--picture", "a/b.svg", folder=tmp_path).code == 0
     assert (tmp_path / "a/b.svg").read_text().startswith("<svg")
+    assert blueprints("show", "quickstart-g6e", "--picture", "b.png", folder=tmp_path).code == 0
+    assert (tmp_path / "b.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_show_refuses_a_picture_of_another_kind_before_it_reads_the_blueprint(tmp_path: Path) -> None:
+    """A file x.jpg with SVG in it turns this red."""
+    refused = blueprints("show", "no-such-blueprint", "--picture", "x.jpg", folder=tmp_path)
+    assert refused.code == 1
+    assert refused.err == "--picture: got x.jpg; a picture is written as FILE.svg or FILE.png\n"
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_what_init_writes_is_valid_and_its_schema_line_leads_to_the_schema(tmp_path: Path) -> None:
