@@ -1,4 +1,4 @@
-"""Commands that only read blueprints: list, show, init, validate, schema, plan."""
+"""Commands that only read blueprints: list, show, validate, schema, plan."""
 
 from __future__ import annotations
 
@@ -24,7 +24,6 @@ def register(app: typer.Typer) -> None:
     """Add this module's commands to the command line."""
     app.command("list")(list_blueprints)
     app.command("show")(show)
-    app.command("init")(init)
     app.command("validate")(validate)
     app.command("schema")(schema)
     app.command("plan")(plan)
@@ -83,55 +82,6 @@ def show(
         print_json(loaded.blueprint.model_dump(mode="json", by_alias=True, exclude_none=True))
     else:
         print(loaded.text, end="")
-
-
-def init(
-    blueprint: Annotated[str, typer.Argument(metavar="NAME", help="Name of a shipped blueprint.")],
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="File to write; it must not exist yet.")],
-    name: Annotated[
-        str | None,
-        typer.Option("--name", metavar="PLATFORM", help="Name of your platform. Default: you are asked."),
-    ] = None,
-    output: OutputOption = Output.TEXT,
-) -> None:
-    """Copy a shipped blueprint to a new file, with a name of your own for the platform.
-
-    Its JSON Schema is copied too, for completion in editors.
-    """
-    from inference_blueprints.resources import blueprints_directory, schema_path
-    from inference_blueprints.spec.shipped import find
-    from inference_blueprints.spec.text_edit import with_platform_name
-
-    source = find(blueprint)
-    if file.exists():
-        raise UserError(f"{file}: already exists; choose another file, or remove it first")
-    text = with_platform_name(source.read_text(encoding="utf-8"), str(source), _platform_name(name, output))
-    # The same relative path as in the library, so that the file's `$schema` line needs no change.
-    schema_copy = file.parent / schema_path().relative_to(blueprints_directory())
-    write_file(schema_copy, schema_path().read_text(encoding="utf-8"))
-    write_file(file, text)
-    if output is Output.JSON:
-        print_json({"blueprint": str(file), "schema": str(schema_copy)})
-    else:
-        print(f"wrote {file}; next: blueprints validate {file}")
-
-
-def _platform_name(name: str | None, output: Output) -> str:
-    """Return the name of a new platform, and ask for it if none is given."""
-    import re
-
-    from inference_blueprints.spec.formats import DESCRIPTIONS, NAME
-
-    if name is None:
-        if not sys.stdin.isatty():
-            raise UserError(
-                "--name is missing: name your platform with it, for example --name my-platform; two "
-                "platforms of one account and region cannot have the same name"
-            )
-        name = str(typer.prompt("Name of your platform", err=output is Output.JSON))
-    if not re.fullmatch(NAME, name):
-        raise UserError(f"--name: got {name!r}, expected {DESCRIPTIONS[NAME]}")
-    return name
 
 
 def validate(

@@ -24,7 +24,8 @@ from inference_contracts.errors import BlueprintError, Problem, UserError
 #: Module of this package that registers each command or group of commands, in the order of the help text.
 MODULES: Mapping[str, str] = MappingProxyType(
     {
-        **dict.fromkeys(("list", "show", "init", "validate", "schema", "plan"), "blueprint_commands"),
+        **dict.fromkeys(("list", "show", "validate", "schema", "plan"), "blueprint_commands"),
+        "init": "init_command",
         "tune": "tune_command",
         "benchmark": "benchmark_command",
         "doctor": "doctor_command",

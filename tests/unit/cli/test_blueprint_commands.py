@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from types import SimpleNamespace
 
 import jsonschema
 import pytest
-import yaml
 
-from inference_blueprints.cli import blueprint_commands
 from inference_blueprints.resources import root, schema_path
 from inference_blueprints.spec.shipped import shipped
 from tests.unit.command_run import blueprints
@@ -51,50 +48,6 @@ def test_show_refuses_a_picture_of_another_kind_before_it_reads_the_blueprint(tm
     refused = blueprints("show", "no-such-blueprint", "--picture", "x.jpg", folder=tmp_path)
     assert refused.code == 1
     assert refused.err == "--picture: got x.jpg; a picture is written as FILE.svg or FILE.png\n"
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_what_init_writes_is_valid_and_its_schema_line_leads_to_the_schema(tmp_path: Path) -> None:
-    assert blueprints("init", "quickstart-g6e", "own/mine.yaml", "--name", "mine", folder=tmp_path).code == 0
-    mine = tmp_path / "own/mine.yaml"
-    assert blueprints("validate", str(mine), folder=tmp_path).code == 0
-    shipped = (root() / "blueprints/quickstart-g6e.yaml").read_text()
-    assert mine.read_text() == shipped.replace("metadata: {name: quickstart}", "metadata: {name: mine}")
-    first_line = mine.read_text().splitlines()[0]
-    schema = mine.parent / first_line.partition("$schema=")[2]
-    jsonschema.validate(yaml.safe_load(mine.read_text()), json.loads(schema.read_text()))
-
-
-def test_init_asks_for_a_name_and_keeps_no_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A copy with the name of its example turns this red: two engineers deploy one platform."""
-    for words, said in (
-        ((), "--name is missing: name your platform with it, for example --name my-platform; two platforms"),
-        (("--name", "My_Platform"), "--name: got 'My_Platform', expected up to 40 lower-case letters"),
-    ):
-        refused = blueprints("init", "quickstart-g6e", "mine.yaml", *words, folder=tmp_path)
-        assert (refused.code, refused.err.count("\n")) == (1, 1)
-        assert refused.err.startswith(said)
-    assert list(tmp_path.iterdir()) == []
-    terminal = SimpleNamespace(stdin=SimpleNamespace(isatty=lambda: True))
-    monkeypatch.setattr(blueprint_commands, "sys", terminal)
-    asked = blueprints("init", "quickstart-g6e", "mine.yaml", folder=tmp_path, given="mine\n")
-    assert (asked.code, "Name of your platform" in asked.out) == (0, True)
-    assert yaml.safe_load((tmp_path / "mine.yaml").read_text())["metadata"] == {"name": "mine"}
-
-
-def test_init_overwrites_nothing(tmp_path: Path) -> None:
-    (tmp_path / "mine.yaml").write_text("mine")
-    refused = blueprints("init", "quickstart-g6e", "mine.yaml", "--name", "mine", folder=tmp_path)
-    assert refused.code == 1
-    assert refused.err == "mine.yaml: already exists; choose another file, or remove it first\n"
-    assert (tmp_path / "mine.yaml").read_text() == "mine"
-    assert list(tmp_path.iterdir()) == [tmp_path / "mine.yaml"]
-
-
-def test_init_of_a_misspelt_name_writes_nothing(tmp_path: Path) -> None:
-    refused = blueprints("init", "quickstart-g6", "mine.yaml", "--name", "mine", folder=tmp_path)
-    assert refused.code == 1
-    assert "did you mean 'quickstart-g6e'?" in refused.err
     assert list(tmp_path.iterdir()) == []
 
 
