@@ -235,7 +235,7 @@ class Scene:
         compiled = " The first worker compiles the model, and others load the result from S3."
         telemetry = " Metrics and logs go to CloudWatch." if self.blueprint.spec.observability else ""
         return (
-            f"AWS services are reached through {through}.{workers}"
+            f"Regional AWS services are reached through {through}.{workers}"
             f"{compiled if self.keeps_compiled else ''}{telemetry}"
         )
 

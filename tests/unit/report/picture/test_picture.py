@@ -56,6 +56,18 @@ def test_no_two_texts_overlap(canvas: Canvas) -> None:
     assert overlapping == []
 
 
+def test_no_two_cards_overlap(canvas: Canvas) -> None:
+    """Callers stand beside what they call: two of them that are higher than their rows turn this red."""
+    overlapping = [one for one, other in combinations(_cards(canvas), 2) if one.overlaps(other)]
+    assert overlapping == []
+
+
+def _cards(canvas: Canvas) -> list[Area]:
+    return [
+        shape.area for shape in canvas.shapes if isinstance(shape, Rectangle) and shape.stroke == "#c6cdd3"
+    ]
+
+
 def test_everything_is_inside_the_canvas(drawing: tuple[Canvas, float]) -> None:
     canvas, height = drawing
     ground = Area(0, 0, WIDTH, height)
@@ -74,16 +86,13 @@ def test_texts_stay_inside_the_boxes_in_which_they_begin(canvas: Canvas) -> None
 def test_arrows_cross_no_text_and_no_card(canvas: Canvas) -> None:
     """An arrow between two blocks with a third one between them turns this red."""
     words = [text.area for text in _texts(canvas) if not text.text.isdigit()]
-    cards = [
-        shape.area for shape in canvas.shapes if isinstance(shape, Rectangle) and shape.stroke == "#c6cdd3"
-    ]
     for arrow in (shape for shape in canvas.shapes if isinstance(shape, Arrow)):
         (x1, y1), (x2, y2) = arrow.start, arrow.end
         across, along = (1, 0) if x1 == x2 else (0, 1)
         line = Area(
             min(x1, x2) - across, min(y1, y2) - along, abs(x2 - x1) + 2 * across, abs(y2 - y1) + 2 * along
         )
-        assert [area for area in (*words, *cards) if area.overlaps(line)] == []
+        assert [area for area in (*words, *_cards(canvas)) if area.overlaps(line)] == []
 
 
 def test_the_number_of_an_arrow_touches_no_border(canvas: Canvas) -> None:
@@ -263,6 +272,10 @@ def test_llm_d_has_routers_and_hears_of_caches_with_the_precise_scorer_alone(
     assert "the blocks in their KV cache" not in _words(Scene(blueprint, build_plan(blueprint)))
 
 
+_EXISTING = {
+    "vpcCidr": "10.20.0.0/16",
+    "privateSubnetIds": [f"subnet-0a1b2c3{letter}" for letter in "abcd"],
+}
 #: How each section of a blueprint is named in its picture.
 _SECTIONS: dict[str, Callable[[Spec], list[str]]] = {
     "environment": lambda spec: [spec.environment.region],
@@ -283,10 +296,11 @@ _SECTIONS: dict[str, Callable[[Spec], list[str]]] = {
 
 
 def test_every_section_that_is_set_is_in_the_picture(scene: Scene, canvas: Canvas) -> None:
-    """A section that is forgotten here or in the picture turns this red, such as GPU health was."""
+    """A section that is forgotten here, or has a sentence and no box, turns this red."""
     spec = scene.blueprint.spec
     assert _SECTIONS.keys() == Spec.model_fields.keys()
-    words = " ".join(_all_words(canvas).split())
+    sentences = {flow.sentence for flow in flows(scene)}
+    words = "\n".join(text.whole for text in _texts(canvas) if text.whole not in sentences)
     shown = [word for name, words_of in _SECTIONS.items() if getattr(spec, name) for word in words_of(spec)]
     assert [word for word in shown if word not in words] == []
 
@@ -348,6 +362,33 @@ def test_an_event_becomes_a_signal_inside_the_vpc(
     words = _words(scene).splitlines()
     assert {"topics: clicks", "3 Express brokers, express.m7g.large", "Managed Flink, 1 KPU"} <= set(words)
     assert _ends(changed(lambda spec: spec), Way.NEAR_REAL_TIME) == []
+
+
+def test_all_sections_fit_beside_one_another(shipped_scene: Callable[[str], Scene]) -> None:
+    """Long names, four zones, a VPC of one's own and all three ways in: what does not wrap turns this red."""
+    documents = [
+        shipped_scene(name).blueprint.model_dump(mode="json", by_alias=True, exclude_none=True)
+        for name in ("capacity-and-health", "streaming-g6e")
+    ]
+    spec, streaming = (document["spec"] for document in documents)
+    spec |= {name: streaming[name] for name in ("kafka", "streaming", "signalStore")}
+    spec["environment"]["availabilityZones"] = [f"us-west-2{letter}" for letter in "abcd"]
+    spec["observability"] = {"traces": {}}
+    name = "a-name-of-as-many-as-forty-letters-and-on"[:40]
+    spec["models"][0]["name"] = spec["streaming"][0]["model"] = name
+    spec["batch"]["queues"] = [{**spec["batch"]["queues"][0], "model": name, "name": name}]
+    spec["streaming"][0]["name"] = name
+    for network in ({}, {"existing": {**_EXISTING, "vpcId": "vpc-0a1b2c3d4e5f60718"}}):
+        spec["network"] = network
+        blueprint = Blueprint.model_validate(documents[0])
+        scene = Scene(blueprint, build_plan(blueprint))
+        drawn = draw(scene)
+        test_no_two_texts_overlap(drawn[0])
+        test_no_two_cards_overlap(drawn[0])
+        test_everything_is_inside_the_canvas(drawn)
+        test_texts_stay_inside_the_boxes_in_which_they_begin(drawn[0])
+        test_arrows_cross_no_text_and_no_card(drawn[0])
+        test_every_section_that_is_set_is_in_the_picture(scene, drawn[0])
 
 
 def test_a_private_registry_is_not_the_internet(changed: ChangedScene) -> None:
