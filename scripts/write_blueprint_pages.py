@@ -85,7 +85,7 @@ def _parts(name: str) -> Iterator[str]:
         "worker: tokens in its KV cache, and requests of the workload's mean length at once."
     )
     yield from _printed(tables, _FURTHER_SIZES)
-    yield f"**Price**, as `blueprints plan {name}` prints it:"
+    yield f"**Price**, as `blueprints plan {name} --full` prints it:"
     yield from _printed(tables, _PRICES)
     yield " ".join(plan_notes(summary))
     yield from _on_demand(blueprint, summary)

@@ -122,6 +122,7 @@ def schema() -> None:
 
 def plan(
     name_or_path: NameOrInput,
+    *,
     rates: Annotated[
         Path | None,
         typer.Option(
@@ -141,32 +142,51 @@ def plan(
             min=1,
         ),
     ] = None,
+    full: Annotated[
+        bool, typer.Option("--full", help="Show every table, and warnings with what to do about them.")
+    ] = False,
+    sections: Annotated[
+        str | None,
+        typer.Option(
+            "--sections",
+            help="With --output json, only these sections, such as pools,cost. Default: all.",
+            metavar="NAMES",
+        ),
+    ] = None,
     output: OutputOption = Output.TEXT,
 ) -> None:
-    """Show what a blueprint deploys, needs and costs."""
+    """Show what a blueprint deploys, needs and costs, in about ten lines."""
     from inference_blueprints.report.plan.sections.batch import SERVICE_QUOTAS
-    from inference_blueprints.report.plan.summary import as_dict, summarise
+    from inference_blueprints.report.plan.short_plan import print_short_plan, warnings_of
+    from inference_blueprints.report.plan.summary import as_dict, chosen_sections, summarise
     from inference_blueprints.report.pricing.rates import load_rates
     from inference_blueprints.report.sizing.batch_quotas import hard_limits, refuse_exceeded
     from inference_blueprints.serving.plan import build_plan
 
-    loaded = load(name_or_path, show_warnings=True, or_input=True)
+    if sections is not None and output is not Output.JSON:
+        raise UserError("--sections: chooses parts of the JSON; add --output json, or leave it out")
+    chosen = None if sections is None else chosen_sections(sections)
+    loaded = _loaded(name_or_path)
     serving_plan = build_plan(loaded.blueprint)
     own_rates = load_rates(rates, loaded.blueprint.spec.environment.region) if rates else None
     summary = summarise(loaded.blueprint, serving_plan, own_rates)
+    warnings = [*loaded.warnings, *warnings_of(summary, loaded.file)]
+    if full or fleet is not None or output is Output.JSON:
+        _print_lines(warnings, prefix="warning: ")
     if fleet is not None:
         if page is not None:
             raise UserError("--fleet and --page: got both, the page shows one platform; leave one out")
+        if chosen is not None:
+            raise UserError("--fleet and --sections: got both, a fleet has no sections; leave one out")
         _print_fleet(loaded.blueprint.spec, summary, fleet, output)
         return
     if page is not None:
         from inference_blueprints.report.plan.plan_page import plan_page
 
-        warnings = [str(warning) for warning in loaded.warnings]
-        write_file(page, plan_page(loaded.blueprint, serving_plan, summary, warnings))
+        write_file(page, plan_page(loaded.blueprint, serving_plan, summary, list(map(str, warnings))))
         print(f"wrote {page}", file=sys.stderr)
     if output is Output.JSON:
-        print_json({**as_dict(summary), "warnings": _as_dicts(loaded.warnings)})
+        print_json({**as_dict(summary, chosen), "warnings": _as_dicts(warnings)})
         if hard_limits(summary[SERVICE_QUOTAS]):
             raise typer.Exit(ExitCode.FAILED)
         return
@@ -174,7 +194,10 @@ def plan(
 
     from inference_blueprints.report.plan.plan_tables import print_plan
 
-    print_plan(summary, Console())
+    if full:
+        print_plan(summary, Console())
+    else:
+        print_short_plan(summary, Console(), name_or_path, warnings)
     refuse_exceeded(summary[SERVICE_QUOTAS])
 
 

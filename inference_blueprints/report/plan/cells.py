@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Final
 
 from inference_contracts.units import GB, GIB
 
 UNKNOWN: Final = "unknown"
+_FEW: Final = 3
 
 
 def usd(amount: float | None) -> str:
@@ -27,6 +29,13 @@ def usd_at_least(amount: float | None, *, is_partial: bool) -> str:
 def counted(number: int, noun: str) -> str:
     """Return a number with its noun."""
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def few(texts: Iterable[str], separator: str = "; ") -> str:
+    """Return the first texts in one line, and how many there are more."""
+    found = list(texts)
+    more = [f"and {len(found) - _FEW} more"] if len(found) > _FEW else []
+    return separator.join([*found[:_FEW], *more])
 
 
 def gib(size: int) -> str:

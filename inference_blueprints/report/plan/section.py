@@ -6,8 +6,9 @@ serving plan, and their tables.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from enum import StrEnum
 from functools import cached_property
 from itertools import groupby
 from typing import Any, Generic, TypeVar
@@ -26,6 +27,30 @@ from inference_catalog import ServicePrices, Support
 FiguresT_co = TypeVar("FiguresT_co", covariant=True)
 
 
+class Label(StrEnum):
+    """What a line of the short plan is about, in reading order."""
+
+    MODELS = "models"
+    CARRIES = "carries"
+    LONGEST = "longest"
+    PRICE = "price"
+    COST = "cost"
+    LIMITS = "limits"
+    OBJECTIVES = "objectives"
+    ELASTIC = "elastic"
+    NEW_NODE = "new node"
+    CACHE = "KV cache"
+    BATCH = "batch"
+    STREAMING = "streaming"
+    SIGNALS = "signals"
+    OPERATION = "operation"
+    WARNINGS = "warnings"
+
+
+#: A part of a line of the short plan. A warning is a whole sentence.
+ShortLine = tuple[Label, str]
+
+
 @dataclass(frozen=True, slots=True)
 class PlanSection(Generic[FiguresT_co]):
     """A section of the plan."""
@@ -34,6 +59,8 @@ class PlanSection(Generic[FiguresT_co]):
     """Its key in JSON."""
     summarise: Callable[[PlanBasis], FiguresT_co]
     """Computes its figures: a record, several of them, or None."""
+    in_short: Callable[[PlanSummary], Iterable[ShortLine]]
+    """Returns what it says in the short plan: `in_tables_only` if another section says it."""
     tables: tuple[Callable[[PlanSummary], TextTable], ...] = ()
     """Return its tables. A plan shows those that have rows."""
     computed: tuple[str, ...] = ()
@@ -55,6 +82,11 @@ class PlanSummary:
     def __getitem__(self, section: PlanSection[FiguresT_co]) -> FiguresT_co:
         figures: FiguresT_co = self.figures[section.key]
         return figures
+
+
+def in_tables_only(_summary: PlanSummary) -> Iterable[ShortLine]:
+    """Return nothing for the short plan."""
+    return ()
 
 
 class PlanBasis:

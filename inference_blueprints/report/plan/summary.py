@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Collection
 from typing import Any
 
 from inference_blueprints.report.plan.section import PlanBasis, PlanSummary
@@ -11,6 +12,7 @@ from inference_blueprints.report.pricing.rates import CustomRates
 from inference_blueprints.serving.types import ServingPlan
 from inference_blueprints.spec.types import Blueprint
 from inference_blueprints.spec.used_features import support_of
+from inference_contracts.errors import UserError
 
 #: Readers of the JSON know its keys in this order. Keys of later sections follow.
 _FIRST_KEYS = (
@@ -19,6 +21,9 @@ _FIRST_KEYS = (
     *("batchDays", "serviceQuotas", "signalStore", "batchWorkers", "repairs", "compilations", "images"),
     *("shift", "edges", "streaming", "kafka", "coldStarts", "addresses", "fits"),
 )
+#: Further names of sections for `--sections`.
+_OTHER_NAMES = {"cost": "platformCost"}
+_SUPPORT = "support"
 
 
 def summarise(blueprint: Blueprint, plan: ServingPlan, rates: CustomRates | None = None) -> PlanSummary:
@@ -33,15 +38,40 @@ def summarise(blueprint: Blueprint, plan: ServingPlan, rates: CustomRates | None
     return PlanSummary(blueprint.metadata.name, spec.environment.region, support_of(spec), figures)
 
 
-def as_dict(summary: PlanSummary) -> dict[str, Any]:
-    """Return a summary as JSON values under camelCase keys."""
-    values = {
-        "name": summary.name,
-        "region": summary.region,
-        "support": summary.support.as_dict(),
-        **{section.key: _values(summary[section], section.computed) for section in SECTIONS},
+def as_dict(summary: PlanSummary, sections: Collection[str] | None = None) -> dict[str, Any]:
+    """Return a summary as JSON values under camelCase keys.
+
+    sections: Those of `chosen_sections`; None for all.
+    """
+    wanted = frozenset(_section_keys()) if sections is None else sections
+    support = {_SUPPORT: summary.support.as_dict()} if _SUPPORT in wanted else {}
+    figures = {
+        section.key: _values(summary[section], section.computed)
+        for section in SECTIONS
+        if section.key in wanted
     }
-    return {key: values[key] for key in (*_FIRST_KEYS, *values)}
+    values = {"name": summary.name, "region": summary.region, **support, **figures}
+    return {key: values[key] for key in dict.fromkeys((*_FIRST_KEYS, *values)) if key in values}
+
+
+def _section_keys() -> list[str]:
+    return [_SUPPORT, *(section.key for section in SECTIONS)]
+
+
+def chosen_sections(names: str) -> frozenset[str]:
+    """Return the keys of the sections that a user names.
+
+    names: Keys of the plan in JSON, separated by commas; ``cost`` stands for ``platformCost``.
+    Raises UserError if a name is none of a section.
+    """
+    keys = _section_keys()
+    wanted = [_OTHER_NAMES.get(name, name) for name in map(str.strip, names.split(",")) if name]
+    unknown = [name for name in wanted if name not in keys]
+    if unknown or not wanted:
+        got = ", ".join(unknown) if unknown else "no name"
+        allowed = ", ".join(sorted([*keys, *_OTHER_NAMES]))
+        raise UserError(f"--sections: got {got}; allowed are {allowed}, separated by commas")
+    return frozenset(wanted)
 
 
 def _values(figures: Any, computed: tuple[str, ...]) -> Any:

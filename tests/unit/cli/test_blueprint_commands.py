@@ -111,8 +111,9 @@ def test_validate_and_plan_warn_of_a_block_that_has_ended(tmp_path: Path) -> Non
     assert block in text
     ended = "{id: cr-0a1b2c3d4e5f60718, ends: '2001-12-08T11:30:00Z'}"
     (tmp_path / "a.yaml").write_text(text.replace(block, ended))
-    for command in ("validate", "plan"):
-        found = blueprints(command, "a.yaml", folder=tmp_path)
+    assert "line 15: the block of pool 'h100' ended at" in blueprints("plan", "a.yaml", folder=tmp_path).out
+    for command in (("validate",), ("plan", "--full")):
+        found = blueprints(*command, "a.yaml", folder=tmp_path)
         assert found.code == 0
         assert "warning: a.yaml:15:" in found.err
         assert "the block of pool 'h100' ended at 2001-12-08 11:30 UTC" in found.err

@@ -45,6 +45,9 @@ def test_warnings_are_listed_by_validate_and_plan_and_counted_elsewhere(tmp_path
     warnings = checked.splitlines()
     assert len(warnings) > 1
     assert all(line.startswith("warning: my.yaml:") for line in warnings)
-    assert blueprints("plan", "my.yaml", folder=tmp_path)[2].splitlines() == warnings
+    assert blueprints("plan", "my.yaml", "--full", folder=tmp_path)[2].splitlines() == warnings
+    code, text, errors = blueprints("plan", "my.yaml", folder=tmp_path)
+    assert (code, errors) == (0, "")
+    assert text.count(" line ") == len(warnings)
     _, _, shown = blueprints("show", "my.yaml", folder=tmp_path)
     assert shown == f"{len(warnings)} warnings; to see all: blueprints validate my.yaml\n"

@@ -35,6 +35,18 @@ def test_faulty_rates_are_lines_and_no_traceback(tmp_path: Path) -> None:
     assert "rates.yaml:6:27: usdPerHour.g6e.2xlarge.onDemand: got 'x', expected US dollars" in ran.err
 
 
+def test_json_has_the_sections_that_are_asked_for(tmp_path: Path) -> None:
+    """An agent that wants the price reads 1 kB, and not 9."""
+    ran = _plan("--output", "json", "--sections", "pools,cost", folder=tmp_path)
+    assert list(json.loads(ran.out)) == ["name", "region", "pools", "platformCost", "warnings"]
+    wrong = _plan("--output", "json", "--sections", "pols", folder=tmp_path)
+    assert wrong.code == 1
+    assert "--sections: got pols; allowed are addresses, " in json.loads(wrong.out)["errors"][0]["message"]
+    text = _plan("--sections", "pools", folder=tmp_path)
+    assert (text.code, text.out) == (1, "")
+    assert "add --output json" in text.err
+
+
 def test_a_page_is_written_beside_the_tables(tmp_path: Path) -> None:
     ran = _plan("--page", "site/plan.html", folder=tmp_path)
     assert ran.code == 0

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
-from inference_blueprints.report.plan.section import PlanSection, PlanSummary
+from inference_blueprints.report.plan.section import Label, PlanSection, PlanSummary, ShortLine
 from inference_blueprints.report.tables.text_table import TextTable
 from inference_blueprints.spec.sections.environment.subnet_addresses import (
     SYSTEM_PODS,
@@ -130,4 +131,11 @@ def _address_row(pool: PoolAddresses) -> tuple[str, ...]:
     )
 
 
-ADDRESSES = PlanSection("addresses", lambda basis: _summarise(basis.spec), (addresses,))
+def _in_short(summary: PlanSummary) -> Iterator[ShortLine]:
+    """Yield the use of addresses if the network limits growth."""
+    use = summary[ADDRESSES]
+    if use.needed * 2 > use.available:
+        yield Label.LIMITS, f"{use.needed:,} of {use.available:,} IPv4 addresses"
+
+
+ADDRESSES = PlanSection("addresses", lambda basis: _summarise(basis.spec), _in_short, (addresses,))

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from inference_blueprints.report.plan.section import PlanSection, PlanSummary
+from inference_blueprints.report.plan.cells import few
+from inference_blueprints.report.plan.section import Label, PlanSection, PlanSummary, ShortLine
 from inference_blueprints.report.sizing.batch_day import BatchDay
 from inference_blueprints.report.sizing.batch_quotas import ServiceQuotaUse, service_quota_uses
 from inference_blueprints.report.sizing.model_capacity import ModelCapacity
@@ -123,7 +124,7 @@ def batch_days(summary: PlanSummary) -> TextTable:
             "the batch workers send. Seconds per request: if requests take longer, a day's requests are not "
             "finished in a day.",
             *map(_deadline, summary[BATCH_DAYS]),
-            *dict.fromkeys(note for day in summary[BATCH_DAYS] if (note := _backlog(day))),
+            *_backlogs(summary[BATCH_DAYS]),
         ),
     )
 
@@ -154,6 +155,30 @@ def _backlog(day: BatchDaySummary) -> str | None:
         f"{day.model} does not keep up: its queues get {number(day.load_requests_per_second)} requests per "
         f"second, and it answers at most {number(full)} (simulated). Add replicas."
     )
+
+
+def _backlogs(days: Sequence[BatchDaySummary]) -> Iterator[str]:
+    """Yield a sentence for each model that does not keep up."""
+    yield from dict.fromkeys(note for day in days if (note := _backlog(day)))
+
+
+def _days_in_short(summary: PlanSummary) -> Iterator[ShortLine]:
+    """Yield the load of each queue, and a warning for a deadline that cannot hold."""
+    days = summary[BATCH_DAYS]
+    if days:
+        yield Label.BATCH, few(map(_day_in_short, days))
+    for day in days:
+        if day.deadline_can_hold is False:
+            yield Label.WARNINGS, _deadline(day)
+    for sentence in _backlogs(days):
+        yield Label.WARNINGS, sentence
+
+
+def _day_in_short(day: BatchDaySummary) -> str:
+    jobs = f"queue {day.queue}: {day.jobs:,} {'job' if day.jobs == 1 else 'jobs'} a day"
+    if day.job_hours is None:
+        return f"{jobs}; whether {day.deadline_hours:g} h hold is unknown"
+    return f"{jobs}, each at least {day.job_hours:.1f} of {day.deadline_hours:g} h"
 
 
 def day_row(day: BatchDaySummary) -> tuple[str, ...]:
@@ -195,6 +220,22 @@ def _use_row(use: ServiceQuotaUse) -> tuple[str, ...]:
     )
 
 
+def _quotas_in_short(summary: PlanSummary) -> Iterator[ShortLine]:
+    """Yield the largest share of a quota, and a warning for each that is exceeded."""
+    uses = summary[SERVICE_QUOTAS]
+    if uses:
+        largest = max(uses, key=lambda use: use.share)
+        yield Label.BATCH, f"{share(largest)} of the AWS quota {largest.service}, {largest.quota_name}"
+    for use in uses:
+        if use.is_exceeded and not use.adjustable:
+            yield (
+                Label.WARNINGS,
+                f"{use.service}, {use.quota_name}: AWS does not raise this quota. Lower the load of batch.",
+            )
+    for sentence in _exceeded(summary):
+        yield Label.WARNINGS, sentence
+
+
 def _rate(use: ServiceQuotaUse) -> str:
     """Return the unit where it is time; what else is counted, its name says, and the terminal is narrow."""
     return use.unit if use.unit in {"/s", "s"} else ""
@@ -228,12 +269,14 @@ def share(use: ServiceQuotaUse) -> str:
 BATCH_DAYS = PlanSection(
     "batchDays",
     lambda basis: summarise_days(basis.batch_days, basis.capacities),
+    _days_in_short,
     (batch_days,),
     ("job_hours", "deadline_can_hold", "keeps_up"),
 )
 SERVICE_QUOTAS = PlanSection(
     "serviceQuotas",
     lambda basis: service_quota_uses(basis.batch_days, basis.spec.environment.region),
+    _quotas_in_short,
     (service_quotas,),
     ("share", "is_exceeded"),
 )

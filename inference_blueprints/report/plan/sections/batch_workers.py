@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
-from inference_blueprints.report.plan.section import PlanSection, PlanSummary
+from inference_blueprints.report.plan.section import Label, PlanSection, PlanSummary, ShortLine
 from inference_blueprints.report.pricing.ecs_price import USD_PER_GIB_HOUR, USD_PER_VCPU_HOUR
 from inference_blueprints.report.tables.text_table import TextTable
 from inference_blueprints.spec.types import Batch
@@ -93,4 +94,11 @@ def _usd_or_dash(price: float | None) -> str:
     return "-" if price is None else f"{price:.2f}"
 
 
-BATCH_WORKERS = PlanSection("batchWorkers", lambda basis: _summarise(basis.spec.batch), (batch_workers,))
+def _in_short(summary: PlanSummary) -> Iterator[ShortLine]:
+    if workers := summary[BATCH_WORKERS]:
+        yield Label.BATCH, f"{workers.workers_min} to {workers.workers_max} workers, {_PLACES[workers.place]}"
+
+
+BATCH_WORKERS = PlanSection(
+    "batchWorkers", lambda basis: _summarise(basis.spec.batch), _in_short, (batch_workers,)
+)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 import inference_catalog as catalog
 from inference_blueprints.report.plan.cells import UNKNOWN, counted, gb
-from inference_blueprints.report.plan.section import PlanSection, PlanSummary
+from inference_blueprints.report.plan.section import Label, PlanSection, PlanSummary, ShortLine
 from inference_blueprints.report.sizing.node_packing import PackedNode
 from inference_blueprints.report.tables.text_table import TextTable
 from inference_blueprints.serving.estimates.start_time import start_time
@@ -164,11 +164,26 @@ def _cold_start_notes(starts: Sequence[ColdStart]) -> Iterable[str]:
         yield f"Longer transfer for {start.model}/{start.deployment}: {start.dominated_by}."
 
 
+def _in_short(summary: PlanSummary) -> Iterator[ShortLine]:
+    """Yield the time until the slowest deployment serves on a new node: the sum of what is known of it."""
+    slowest = max(summary[COLD_STARTS], key=lambda each: each.known_seconds)
+    name = f"{slowest.model}/{slowest.deployment} " if len(summary[COLD_STARTS]) > 1 else ""
+    image = f", and {slowest.image_seconds_per_gb:.1f} s per GB of its image"
+    unknown = [part for part in ("launch", "engine") if getattr(slowest, f"{part}_seconds") is None]
+    without = f", without {' and '.join(unknown)}" if unknown else ""
+    yield (
+        Label.NEW_NODE,
+        f"{name}serves after at least {slowest.known_seconds:.0f} s"
+        f"{image if slowest.image_seconds is None else ''}{without}",
+    )
+
+
 COLD_STARTS = PlanSection(
     "coldStarts",
     lambda basis: tuple(
         _cold_start(resolved, process, basis.placed[resolved.pool.name]) for resolved, process in basis.roles
     ),
+    _in_short,
     (cold_starts,),
     ("dominated_by",),
 )

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from inference_blueprints.report.plan.section import PlanBasis, PlanSection, PlanSummary
+from inference_blueprints.report.plan.cells import few
+from inference_blueprints.report.plan.section import Label, PlanBasis, PlanSection, PlanSummary, ShortLine
 from inference_blueprints.report.tables.text_table import TextTable
 from inference_blueprints.serving.resolved import ResolvedWorkers
 from inference_catalog.neuron import CompileTime, compile_times, neuron_route
@@ -81,4 +82,16 @@ def _row(each: CompilationSummary) -> tuple[str, ...]:
     )
 
 
-COMPILATIONS = PlanSection("compilations", lambda basis: tuple(_summarise(basis)), (compilations,))
+def _in_short(summary: PlanSummary) -> Iterator[ShortLine]:
+    """Yield the first compilations."""
+    if summary[COMPILATIONS]:
+        yield Label.NEW_NODE, few(map(_compilation_in_short, summary[COMPILATIONS]))
+
+
+def _compilation_in_short(each: CompilationSummary) -> str:
+    time = "for an unknown time" if each.minutes is None else f"{each.minutes[1]:g} min (published)"
+    again = "" if each.key else ", and again on each node"
+    return f"the first compiles for Neuron {time}{again}"
+
+
+COMPILATIONS = PlanSection("compilations", lambda basis: tuple(_summarise(basis)), _in_short, (compilations,))

@@ -10,8 +10,8 @@ from inference_blueprints.render.monitoring.alarm_table import platform_alarms
 from inference_blueprints.render.monitoring.dashboard_table import dashboard_rows
 from inference_blueprints.render.monitoring.platform_rules import platform_rules
 from inference_blueprints.report.figures import CostItem, PoolSummary
-from inference_blueprints.report.plan.cells import usd
-from inference_blueprints.report.plan.section import PlanBasis, PlanSection, PlanSummary
+from inference_blueprints.report.plan.cells import few, usd
+from inference_blueprints.report.plan.section import Label, PlanBasis, PlanSection, PlanSummary, ShortLine
 from inference_blueprints.report.plan.sections.batch_workers import BATCH_WORKERS, BatchWorkersSummary
 from inference_blueprints.report.plan.sections.kafka import KAFKA, KafkaSummary
 from inference_blueprints.report.plan.sections.pools import POOLS
@@ -296,6 +296,33 @@ def month_in_short(summary: PlanSummary) -> str:
     return f"{most}{cost.usd_per_month:,.0f} USD a month"
 
 
+def _in_short(summary: PlanSummary) -> Iterator[ShortLine]:
+    """Yield the cost of a month in two parts, and what it leaves out."""
+    cost, pools = summary[PLATFORM_COST], {_pool_name(pool): pool for pool in summary[POOLS]}
+    nodes = sum(item.usd_per_month or 0.0 for item in cost.items if item.name in pools)
+    where = "" if cost.region == cost.blueprint_region else f" at prices of {cost.region}"
+    without = [name for name in cost.not_priced if name not in pools]
+    known = "unknown" if set(pools) <= set(cost.not_priced) else f"{nodes:,.0f}"
+    yield (
+        Label.COST,
+        f"a month{where}: nodes {known}, all else {cost.usd_per_month - nodes:,.0f}, "
+        f"without {few(without, ', ')}",
+    )
+    for name, pool in pools.items():
+        if name in cost.not_priced:
+            yield (
+                Label.WARNINGS,
+                f"The cost of a month leaves out the nodes of {name}: their price is unknown. Pass it with "
+                "--rates.",
+            )
+        elif pool.purchase == "capacityBlock":
+            yield (
+                Label.WARNINGS,
+                f"The cost of a month counts {cost.hours} hours of {name}. You pay for a Capacity Block in "
+                "advance, at the price of its offer, and for its days only.",
+            )
+
+
 def _most(cost: PlatformCost) -> str:
     return "at most " if any(item.is_bound for item in cost.items) else ""
 
@@ -331,4 +358,4 @@ def _notes(cost: PlatformCost) -> Iterator[str]:
         yield f"{where} The blueprint deploys to {cost.blueprint_region}, where prices may differ."
 
 
-PLATFORM_COST = PlanSection("platformCost", _summarise, (month,))
+PLATFORM_COST = PlanSection("platformCost", _summarise, _in_short, (month,))

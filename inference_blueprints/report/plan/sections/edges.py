@@ -17,7 +17,7 @@ from typing import Final
 
 import inference_catalog as catalog
 from inference_blueprints.report.plan.cells import UNKNOWN, usd
-from inference_blueprints.report.plan.section import PlanBasis, PlanSection, PlanSummary
+from inference_blueprints.report.plan.section import Label, PlanBasis, PlanSection, PlanSummary, ShortLine
 from inference_blueprints.report.pricing.rates import Prices
 from inference_blueprints.report.tables.text_table import TextTable
 from inference_blueprints.serving.estimates.frontend_size import frontend_size
@@ -239,8 +239,7 @@ def edge_cells(edge: EdgeSummary) -> tuple[str, ...]:
 
     edge: The model's edge.
     """
-    parts = (edge.frontend_usd_per_day, edge.balancer_usd_per_day, edge.cross_zone_usd_per_day)
-    known = [each for each in parts if each is not None]
+    total = _usd_per_day(edge)
     return (
         f"{edge.requests_per_second:,.0f}",
         f"{edge.requests_per_second_per_core:,.0f}",
@@ -248,8 +247,29 @@ def edge_cells(edge: EdgeSummary) -> tuple[str, ...]:
         f"{edge.connections:,.0f}",
         f"{edge.balancer_units:,.1f}",
         f"{edge.cross_zone_gb_per_day:,.0f}",
-        usd(sum(known)) if len(known) == len(parts) else UNKNOWN,
+        UNKNOWN if total is None else usd(total),
     )
+
+
+def _usd_per_day(edge: EdgeSummary) -> float | None:
+    """Return the price of frontends, load balancer and traffic between zones; None if one is unknown."""
+    if edge.frontend_usd_per_day is None:
+        return None
+    return edge.frontend_usd_per_day + edge.balancer_usd_per_day + edge.cross_zone_usd_per_day
+
+
+def _in_short(summary: PlanSummary) -> Iterator[ShortLine]:
+    """Yield what a large peak costs beside the month, and frontends that no platform has room for."""
+    for edge in summary[EDGES]:
+        total = _usd_per_day(edge)
+        price = "an unknown price" if total is None else f"up to {usd(total)} USD a day"
+        yield (
+            Label.WARNINGS,
+            f"{edge.model}: the cost of a month leaves out frontends, load balancer units and "
+            f"traffic between zones at the peak: {price}.",
+        )
+        for sentence in _too_many_frontends(edge):
+            yield Label.WARNINGS, sentence
 
 
 def edge_sentences(edge: EdgeSummary) -> Iterator[str]:
@@ -269,13 +289,17 @@ def edge_sentences(edge: EdgeSummary) -> Iterator[str]:
         f"{edge.network_balancer_units:,.1f} units, {usd(edge.network_balancer_usd_per_day)} USD), and "
         f"traffic between zones {usd(edge.cross_zone_usd_per_day)} USD."
     )
+    yield from _too_many_frontends(edge)
+    yield _placement(edge)
+
+
+def _too_many_frontends(edge: EdgeSummary) -> Iterator[str]:
     if edge.frontend_nodes > edge.most_frontend_nodes:
         yield (
             f"{edge.model}: the frontends fill {edge.frontend_nodes:,} nodes of 16 vCPUs, and a platform "
             f"starts at most {edge.most_frontend_nodes} for routers. Divide the traffic among "
             f"{-(-edge.frontend_nodes // edge.most_frontend_nodes)} platforms."
         )
-    yield _placement(edge)
 
 
 def _placement(edge: EdgeSummary) -> str:
@@ -312,6 +336,7 @@ def _notes(edges: tuple[EdgeSummary, ...]) -> Iterator[str]:
 EDGES = PlanSection(
     "edges",
     lambda basis: tuple(_summarise(basis)),
+    _in_short,
     (real_time,),
     ("balancer_units", "zone_placement_saves"),
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from inference_blueprints.report.plan.section import PlanSection, PlanSummary
+from inference_blueprints.report.plan.section import Label, PlanSection, PlanSummary, ShortLine
 from inference_blueprints.report.tables.text_table import TextTable
 from inference_blueprints.serving.nodes.node_share import node_capacity
 from inference_blueprints.serving.types import Process
@@ -85,6 +85,10 @@ def _stranded(fits: Iterable[PodFit]) -> Iterable[str]:
             )
 
 
+def _in_short(summary: PlanSummary) -> Iterable[ShortLine]:
+    return ((Label.WARNINGS, sentence) for sentence in _stranded(summary[FITS]))
+
+
 FITS = PlanSection(
     "fits",
     lambda basis: tuple(
@@ -92,5 +96,6 @@ FITS = PlanSection(
         for resolved, process in basis.roles
         for kind in resolved.types
     ),
+    _in_short,
     (fits,),
 )

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import inference_catalog as catalog
-from inference_blueprints.report.plan.section import PlanSection, PlanSummary
+from inference_blueprints.report.plan.section import PlanSection, PlanSummary, in_tables_only
 from inference_blueprints.report.tables.text_table import TextTable
 from inference_blueprints.serving.estimates.frontend_size import busy_cpu, frontend_size
 from inference_blueprints.serving.resolved import ResolvedWorkers
@@ -74,5 +74,8 @@ def _note() -> str:
 
 
 FRONTENDS = PlanSection(
-    "frontends", lambda basis: tuple(summarise_frontends(basis.deployments.values())), (frontends,)
+    "frontends",
+    lambda basis: tuple(summarise_frontends(basis.deployments.values())),
+    in_tables_only,
+    (frontends,),
 )

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from inference_blueprints.report.plan.cells import usd
-from inference_blueprints.report.plan.section import PlanBasis, PlanSection, PlanSummary
+from inference_blueprints.report.plan.cells import few, usd
+from inference_blueprints.report.plan.section import Label, PlanBasis, PlanSection, PlanSummary, ShortLine
 from inference_blueprints.report.plan.sections.pools import POOLS
 from inference_blueprints.report.plan.sections.processes import PROCESSES
 from inference_blueprints.report.pricing.deployment_share import share_of
@@ -104,4 +104,17 @@ def _notes(summaries: tuple[ImageSummary, ...]) -> Iterator[str]:
             )
 
 
-IMAGES = PlanSection("images", lambda basis: tuple(_summarise(basis)), (images,))
+def _in_short(summary: PlanSummary) -> Iterator[ShortLine]:
+    """Yield the images of each deployment at the peak."""
+    if summary[IMAGES]:
+        yield Label.CARRIES, few(map(_rate_in_short, summary[IMAGES]))
+
+
+def _rate_in_short(each: ImageSummary) -> str:
+    wanted = f"{number(each.peak_images_per_second)} images/s of {each.size} at the peak"
+    if each.images_per_second is None:
+        return f"{wanted}; no speed is published, so measure it"
+    return f"{wanted}, and workers make {number(each.images_per_second)} (published)"
+
+
+IMAGES = PlanSection("images", lambda basis: tuple(_summarise(basis)), _in_short, (images,))

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import inference_catalog as catalog
 from inference_blueprints.report.plan.cells import UNKNOWN, usd
-from inference_blueprints.report.plan.section import PlanBasis, PlanSection, PlanSummary
+from inference_blueprints.report.plan.section import Label, PlanBasis, PlanSection, PlanSummary, ShortLine
 from inference_blueprints.report.pricing.streaming_price import brokers_usd_per_day
 from inference_blueprints.report.tables.text_table import TextTable
 from inference_blueprints.serving.streaming.broker_load import broker_load
@@ -95,7 +96,7 @@ def _kafka_row(kafka: KafkaSummary) -> tuple[str, ...]:
     shares = [kafka.ingress_share, kafka.egress_share, kafka.partitions_share]
     known = [share for share in shares if share is not None]
     return (
-        f"{kafka.brokers} x {kafka.instance_type}" if kafka.brokers else "existing cluster",
+        _brokers(kafka),
         f"{kafka.ingress_mb_per_second:,.3f}",
         f"{kafka.egress_mb_per_second:,.3f}",
         f"{kafka.partitions:,}",
@@ -106,4 +107,13 @@ def _kafka_row(kafka: KafkaSummary) -> tuple[str, ...]:
     )
 
 
-KAFKA = PlanSection("kafka", _summarise, (kafka_brokers,))
+def _brokers(kafka: KafkaSummary) -> str:
+    return f"{kafka.brokers} x {kafka.instance_type}" if kafka.brokers else "existing cluster"
+
+
+def _in_short(summary: PlanSummary) -> Iterator[ShortLine]:
+    if kafka := summary[KAFKA]:
+        yield Label.STREAMING, f"Kafka: {_brokers(kafka)}"
+
+
+KAFKA = PlanSection("kafka", _summarise, _in_short, (kafka_brokers,))

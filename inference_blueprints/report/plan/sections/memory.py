@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
-from inference_blueprints.report.plan.cells import gib
-from inference_blueprints.report.plan.section import PlanSection, PlanSummary
+from inference_blueprints.report.plan.cells import few, gib
+from inference_blueprints.report.plan.section import Label, PlanSection, PlanSummary, ShortLine
 from inference_blueprints.report.plan.sections.compilations import COMPILATIONS
 from inference_blueprints.report.tables.text_table import TextTable
 from inference_blueprints.serving.engines.lmcache import chunk_tokens
@@ -47,6 +48,11 @@ class MemorySummary:
     """`host_kv_tokens`, `nvme_kv_tokens`: Capacity in host memory and on NVMe, in tokens."""
     shared_kv_usd: float | None
     """US dollars per million tokens in S3, until they expire; None if S3 is not used."""
+    longest_request_tokens: int
+    """The longest request that the engine accepts: prompt and answer together, in tokens. For images, the
+    longest prompt."""
+    mean_request_tokens: int
+    """The workload's mean of the same."""
     concurrent_requests: int
     """Requests of the stated mean length that run at once, limited by the KV cache and by the engine's
     maximum number of sequences."""
@@ -69,7 +75,7 @@ def usd_per_million_tokens(
 
 def _summarise(resolved: ResolvedWorkers) -> MemorySummary:
     sizing, memory = worker_sizing(resolved), worker_memory(resolved)
-    ranks = resolved.data_parallel_size
+    ranks, workload = resolved.data_parallel_size, resolved.model.workload
     return MemorySummary(
         model=resolved.model.name,
         deployment=resolved.label,
@@ -83,7 +89,9 @@ def _summarise(resolved: ResolvedWorkers) -> MemorySummary:
         host_kv_tokens=sizing.host_kv_tokens,
         nvme_kv_tokens=sizing.nvme_kv_tokens,
         shared_kv_usd=_shared_kv_usd(resolved, memory, sizing.block_size),
-        concurrent_requests=ranks * concurrent_requests(resolved.model.workload, sizing),
+        longest_request_tokens=sizing.max_model_len,
+        mean_request_tokens=workload.input_tokens + workload.output_tokens,
+        concurrent_requests=ranks * concurrent_requests(workload, sizing),
     )
 
 
@@ -114,11 +122,13 @@ def memory(summary: PlanSummary) -> TextTable:
             "KV cache, GiB",
             "KV cache per token, KiB",
             "KV cache per worker, tokens",
+            "longest request, tokens",
             "concurrent requests",
         ),
         tuple(map(_memory_row, summary[MEMORY])),
         (
             f"All GiB and KiB are per device{exception}. Engine: activations, contexts and graphs. "
+            "Longest request: prompt and answer together; the engine refuses a longer one. "
             "Concurrent requests: requests of the workload's mean length that one worker runs at once.",
         ),
     )
@@ -131,6 +141,7 @@ def _memory_row(memory: MemorySummary) -> tuple[str, ...]:
         gib(memory.weights_bytes),
         gib(memory.activation_bytes + memory.reserved_bytes),
         *kv_cells(memory),
+        f"{memory.longest_request_tokens:,}",
         f"{memory.concurrent_requests:,}",
     )
 
@@ -174,4 +185,28 @@ def _host_cache_row(memory: MemorySummary) -> tuple[str, ...]:
     )
 
 
-MEMORY = PlanSection("memory", lambda basis: tuple(map(_summarise, basis.workers)), (memory, host_caches))
+def _in_short(summary: PlanSummary) -> Iterator[ShortLine]:
+    """Yield the longest request of each model, and the KV cache outside the devices."""
+    lengths: dict[str, list[str]] = {}
+    for each in summary[MEMORY]:
+        mean = f", mean {each.mean_request_tokens:,}" if each.mean_request_tokens else ""
+        of = "prompt and answer" if each.kv_bytes_per_token else "prompt"
+        text = f"{each.longest_request_tokens:,} tokens of {of}{mean}; longer is refused"
+        lengths.setdefault(text, []).append(each.model)
+    for text, models in lengths.items():
+        names = "" if len(lengths) == 1 else f"{few(dict.fromkeys(models), ', ')}: "
+        yield Label.LONGEST, f"{names}{text}"
+    for each in summary[MEMORY]:
+        if each.host_kv_tokens:
+            nvme = f", {each.nvme_kv_tokens:,} on NVMe" if each.nvme_kv_tokens else ""
+            shared = "" if each.shared_kv_usd is None else ", and S3"
+            yield (
+                Label.CACHE,
+                f"{each.kv_cache_tokens:,} tokens per worker on devices, {each.host_kv_tokens:,} in host "
+                f"memory{nvme}{shared}",
+            )
+
+
+MEMORY = PlanSection(
+    "memory", lambda basis: tuple(map(_summarise, basis.workers)), _in_short, (memory, host_caches)
+)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from inference_blueprints.report.plan.cells import UNKNOWN
-from inference_blueprints.report.plan.section import PlanBasis, PlanSection, PlanSummary
+from inference_blueprints.report.plan.section import Label, PlanBasis, PlanSection, PlanSummary, ShortLine
 from inference_blueprints.report.plan.sections.tokens import TOKEN_PRICES
 from inference_blueprints.report.tables.text_table import TextTable
 from inference_blueprints.serving.performance.least_latency import time_to_first_token_ms
@@ -85,6 +85,11 @@ def _notes(checks: Sequence[ObjectiveCheck]) -> Iterator[str]:
         "one mean prompt without waiting for the time to first token. The 90th percentile is higher than a "
         "mean, so an objective that is not missed here can still be missed."
     )
+    yield from _missed(checks)
+
+
+def _missed(checks: Sequence[ObjectiveCheck]) -> Iterator[str]:
+    """Yield a sentence for each objective that is missed."""
     for check in checks:
         if check.is_missed:
             yield (
@@ -93,4 +98,29 @@ def _notes(checks: Sequence[ObjectiveCheck]) -> Iterator[str]:
             )
 
 
-OBJECTIVES = PlanSection("objectives", lambda basis: tuple(_checks(basis)), (objectives,), ("is_missed",))
+def _in_short(summary: PlanSummary) -> Iterator[ShortLine]:
+    """Yield how many objectives a mean request keeps, and a warning for each that it misses."""
+    checks = summary[OBJECTIVES]
+    if not checks:
+        yield Label.OBJECTIVES, "none stated"
+        return
+    kept = sum(check.is_missed is False for check in checks)
+    if all(check.is_missed is None for check in checks):
+        yield (
+            Label.OBJECTIVES,
+            f"{len(checks)} stated; whether they are kept is unknown without a latency profile",
+        )
+        return
+    unknown = sum(check.is_missed is None for check in checks)
+    unknowns = f", {unknown} unknown" if unknown else ""
+    yield (
+        Label.OBJECTIVES,
+        f"{kept} of {len(checks)} kept by a mean request that does not wait{unknowns}; under load: `tune`",
+    )
+    for sentence in _missed(checks):
+        yield Label.WARNINGS, sentence
+
+
+OBJECTIVES = PlanSection(
+    "objectives", lambda basis: tuple(_checks(basis)), _in_short, (objectives,), ("is_missed",)
+)

@@ -7,8 +7,15 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from inference_blueprints.report.figures import PoolSummary
-from inference_blueprints.report.plan.cells import counted, usd, usd_at_least, usd_at_most
-from inference_blueprints.report.plan.section import PlanBasis, PlanSection, PlanSummary
+from inference_blueprints.report.plan.cells import counted, few, usd, usd_at_least, usd_at_most
+from inference_blueprints.report.plan.section import (
+    Label,
+    PlanBasis,
+    PlanSection,
+    PlanSummary,
+    ShortLine,
+    in_tables_only,
+)
 from inference_blueprints.report.pricing.rates import Prices
 from inference_blueprints.report.sizing.node_packing import PackedNode, workers_of_pool
 from inference_blueprints.report.tables.text_table import TextTable
@@ -201,6 +208,25 @@ def pools(summary: PlanSummary) -> TextTable:
     )
 
 
+def _in_short(summary: PlanSummary) -> Iterator[ShortLine]:
+    """Yield the largest numbers of nodes, and the devices that cost and do not work."""
+    most = few((f"{each.nodes_max} nodes in pool {each.name}" for each in summary[POOLS]), ", ")
+    yield Label.LIMITS, f"at most {most}"
+    for note in _idle_nodes(summary[POOLS]):
+        yield Label.WARNINGS, note
+
+
+def _hourly(summary: PlanSummary) -> Iterator[ShortLine]:
+    """Yield the price of the nodes per hour."""
+    totals = summary[TOTALS]
+    used, most = totals.usd_per_hour_used, totals.usd_per_hour_max
+    if used is None and most is None:
+        return
+    known = not (totals.without_used or totals.without_max)
+    at_most = f", at most {usd(most)}" if known and most != used else ""
+    yield Label.COST, f"nodes {_total_used(totals)} USD an hour{at_most}"
+
+
 def _idle_nodes(pools: Sequence[PoolSummary]) -> Iterable[str]:
     """Say which devices `nodes.min` keeps running without a worker."""
     for pool in pools:
@@ -275,6 +301,8 @@ def _summarise(basis: PlanBasis) -> Iterator[PoolSummary]:
         )
 
 
-POOLS = PlanSection("pools", lambda basis: tuple(_summarise(basis)), (pools, node_images))
-TOTALS = PlanSection("totals", lambda basis: _total(basis[POOLS]))
-PRICES = PlanSection("prices", lambda basis: _prices(basis.spec, basis.prices), computed=("note",))
+POOLS = PlanSection("pools", lambda basis: tuple(_summarise(basis)), _in_short, (pools, node_images))
+TOTALS = PlanSection("totals", lambda basis: _total(basis[POOLS]), _hourly)
+PRICES = PlanSection(
+    "prices", lambda basis: _prices(basis.spec, basis.prices), in_tables_only, computed=("note",)
+)

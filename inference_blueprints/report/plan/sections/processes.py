@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from itertools import groupby
+
 from inference_blueprints.report.figures import ProcessSummary
-from inference_blueprints.report.plan.section import PlanSection, PlanSummary
+from inference_blueprints.report.plan.cells import few
+from inference_blueprints.report.plan.section import Label, PlanSection, PlanSummary, ShortLine
 from inference_blueprints.report.tables.text_table import TextTable
 from inference_blueprints.serving.types import Process, ServingPlan
 
@@ -59,8 +63,34 @@ def _devices(process: ProcessSummary) -> str:
     return f"{devices} on {process.nodes} nodes" if process.nodes > 1 else devices
 
 
+def _in_short(summary: PlanSummary) -> Iterator[ShortLine]:
+    """Yield the processes of each deployment, those with devices first."""
+    groups = groupby(summary[PROCESSES], key=lambda each: (each.model, each.deployment))
+    yield (
+        Label.MODELS,
+        few(
+            f"{model}/{deployment}: "
+            + ", ".join(
+                f"{each.replica_range} x {each.name}{_held(each)}"
+                for each in sorted(processes, key=lambda each: not each.accelerators)
+            )
+            for (model, deployment), processes in groups
+        ),
+    )
+
+
+def _held(process: ProcessSummary) -> str:
+    devices = (
+        "1 device" if process.accelerators == 1 else f"{_devices(process).replace(' on', ' devices on')}"
+    )
+    if process.accelerators > 1 and process.nodes == 1:
+        devices += " devices"
+    return f" ({devices})" if process.accelerators else ""
+
+
 PROCESSES = PlanSection(
     "processes",
     lambda basis: summarise_processes(basis.plan, without_pool="Fargate" if basis.spec.cluster.ecs else None),
+    _in_short,
     (processes,),
 )

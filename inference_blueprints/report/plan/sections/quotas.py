@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import inference_catalog as catalog
 from inference_blueprints.report.figures import PoolSummary
-from inference_blueprints.report.plan.cells import UNKNOWN
-from inference_blueprints.report.plan.section import PlanBasis, PlanSection, PlanSummary
+from inference_blueprints.report.plan.cells import UNKNOWN, few
+from inference_blueprints.report.plan.section import Label, PlanBasis, PlanSection, PlanSummary, ShortLine
 from inference_blueprints.report.plan.sections.pools import POOLS
 from inference_blueprints.report.tables.text_table import TextTable
 from inference_blueprints.spec.types import Pool
@@ -119,4 +119,13 @@ def _quota_row(need: QuotaNeed) -> tuple[str, ...]:
     )
 
 
-QUOTAS = PlanSection("quotas", _summarise, (ec2_quotas,))
+def _in_short(summary: PlanSummary) -> Iterator[ShortLine]:
+    """Yield the quotas that the account needs, at the largest numbers of nodes."""
+    needs = few(
+        (f"{need.code or f'{UNKNOWN} ({need.purchase})'} {need.vcpu_max:,}" for need in summary[QUOTAS]), ", "
+    )
+    if needs:
+        yield Label.LIMITS, f"EC2 quotas {needs} vCPUs; new accounts have 0 for accelerators"
+
+
+QUOTAS = PlanSection("quotas", _summarise, _in_short, (ec2_quotas,))

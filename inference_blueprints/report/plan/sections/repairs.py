@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from inference_blueprints.report.plan.section import PlanSection, PlanSummary
+from inference_blueprints.report.plan.cells import few
+from inference_blueprints.report.plan.section import Label, PlanSection, PlanSummary, ShortLine
 from inference_blueprints.report.tables.text_table import TextTable
 from inference_blueprints.spec.types import GpuHealth, Pool, Spec
 from inference_contracts.health_names import RepairOwner
@@ -106,4 +107,13 @@ def repairs(summary: PlanSummary) -> TextTable:
     )
 
 
-REPAIRS = PlanSection("repairs", lambda basis: tuple(summarise_repairs(basis.spec)), (repairs,))
+def _in_short(summary: PlanSummary) -> Iterator[ShortLine]:
+    """Yield what happens to broken nodes, once for all pools that are treated alike."""
+    pools: dict[str, list[str]] = {}
+    for each in summary[REPAIRS]:
+        pools.setdefault(f"{each.broken} ({each.owner})", []).append(each.pool)
+    for broken, names in pools.items():
+        yield Label.OPERATION, f"broken nodes of {few(names, ', ')}: {broken}"
+
+
+REPAIRS = PlanSection("repairs", lambda basis: tuple(summarise_repairs(basis.spec)), _in_short, (repairs,))

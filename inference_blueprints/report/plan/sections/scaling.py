@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from inference_blueprints.report.plan.cells import usd
-from inference_blueprints.report.plan.section import PlanBasis, PlanSection, PlanSummary
+from inference_blueprints.report.plan.cells import few, usd
+from inference_blueprints.report.plan.section import Label, PlanBasis, PlanSection, PlanSummary, ShortLine
 from inference_blueprints.report.plan.sections.pools import POOLS
 from inference_blueprints.report.tables.text_table import TextTable
 from inference_contracts.number_text import number
@@ -144,4 +144,16 @@ def _rows(each: ScalingSummary) -> Iterator[tuple[str, ...]]:
         )
 
 
-SCALING = PlanSection("scaling", lambda basis: tuple(_summarise(basis)), (elastic_workers,))
+def _in_short(summary: PlanSummary) -> Iterator[ShortLine]:
+    """Yield the ranges of elastic workers, and what moves them."""
+    if summary[SCALING]:
+        yield Label.ELASTIC, few(map(_range_in_short, summary[SCALING]))
+
+
+def _range_in_short(each: ScalingSummary) -> str:
+    loads = ", ".join(trigger.name for trigger in each.triggers)
+    schedule = ", and a schedule" if each.floors else ""
+    return f"{each.workers_least} to {each.workers_most} {each.model}/{each.deployment} by {loads}{schedule}"
+
+
+SCALING = PlanSection("scaling", lambda basis: tuple(_summarise(basis)), _in_short, (elastic_workers,))

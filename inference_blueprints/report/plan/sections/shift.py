@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from inference_blueprints.report.plan.section import PlanSection, PlanSummary
+from inference_blueprints.report.plan.section import Label, PlanSection, PlanSummary, ShortLine
 from inference_blueprints.report.tables.text_table import TextTable
 from inference_blueprints.serving.scaling.shift_of_plan import shift_configuration_of
 from inference_blueprints.serving.types import ServingPlan
@@ -83,6 +83,17 @@ def capacity_shift(summary: PlanSummary) -> TextTable:
     )
 
 
+def _in_short(summary: PlanSummary) -> Iterator[ShortLine]:
+    """Yield what the shift moves, and whether it does."""
+    for each in summary[SHIFT]:
+        acts = "" if each.carried_out else "only records: "
+        batch = f", {each.batch_places} places of batch" if each.batch_places else ""
+        yield (
+            Label.OPERATION,
+            f"capacity shift {acts}{each.workers} {each.floor_least} to {each.floor_most}{batch}",
+        )
+
+
 SHIFT = PlanSection(
-    "shift", lambda basis: tuple(summarise_shift(basis.blueprint, basis.plan)), (capacity_shift,)
+    "shift", lambda basis: tuple(summarise_shift(basis.blueprint, basis.plan)), _in_short, (capacity_shift,)
 )

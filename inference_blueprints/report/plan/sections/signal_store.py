@@ -6,9 +6,10 @@ and processing units. A read or a write uses one unit per KB.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
-from inference_blueprints.report.plan.section import PlanSection, PlanSummary
+from inference_blueprints.report.plan.section import Label, PlanSection, PlanSummary, ShortLine
 from inference_blueprints.report.tables.text_table import TextTable
 from inference_blueprints.spec.types import SignalStore
 
@@ -68,4 +69,15 @@ def _signal_store_row(price: SignalStorePrice) -> tuple[str, ...]:
     )
 
 
-SIGNAL_STORE = PlanSection("signalStore", lambda basis: _price(basis.spec.signal_store), (signal_store,))
+def _in_short(summary: PlanSummary) -> Iterator[ShortLine]:
+    if price := summary[SIGNAL_STORE]:
+        yield (
+            Label.SIGNALS,
+            f"Valkey of at most {price.max_gb:,} GB, {price.usd_per_hour_min:.3f} (empty) to "
+            f"{price.usd_per_hour_max:,.2f} USD an hour",
+        )
+
+
+SIGNAL_STORE = PlanSection(
+    "signalStore", lambda basis: _price(basis.spec.signal_store), _in_short, (signal_store,)
+)

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import inference_catalog as catalog
-from inference_blueprints.report.plan.cells import usd
-from inference_blueprints.report.plan.section import PlanBasis, PlanSection, PlanSummary
+from inference_blueprints.report.plan.cells import counted, few, usd
+from inference_blueprints.report.plan.section import Label, PlanBasis, PlanSection, PlanSummary, ShortLine
 from inference_blueprints.report.pricing.streaming_price import job_usd_per_day
 from inference_blueprints.report.tables.text_table import TextTable
 from inference_blueprints.serving.streaming.job_size import MAX_KPUS, job_size, max_calls_per_kpu
@@ -149,11 +149,7 @@ def _job_notes(jobs: tuple[StreamingSummary, ...]) -> Iterator[str]:
             f"store. {job.model} reads {number(job.prompt_tokens_per_second)} and writes "
             f"{number(job.answer_tokens_per_second)} tokens per second. {_verdict(job)}"
         )
-        if job.kpus > job.kpu_quota:
-            yield (
-                f"{job.job}: request an increase of the quota of {job.kpu_quota} KPUs per application before "
-                "you deploy this."
-            )
+    yield from _above_quota(jobs)
     if jobs:
         load = catalog.job_load()
         each = ", ".join(f"{number(job.calls_per_second_per_kpu)} for {job.job}" for job in jobs)
@@ -163,6 +159,34 @@ def _job_notes(jobs: tuple[StreamingSummary, ...]) -> Iterator[str]:
             f"{load.microseconds_per_event:g} us per event, of the whole job with a simulated endpoint. "
             "USD per day: KPUs and their storage, without the model's nodes."
         )
+
+
+def _above_quota(jobs: tuple[StreamingSummary, ...]) -> Iterator[str]:
+    for job in jobs:
+        if job.kpus > job.kpu_quota:
+            yield (
+                f"{job.job}: request an increase of the quota of {job.kpu_quota} KPUs per application before "
+                "you deploy this."
+            )
+
+
+def _in_short(summary: PlanSummary) -> Iterator[ShortLine]:
+    """Yield the load and size of each job, and a warning if its model does not keep up."""
+    jobs = summary[STREAMING]
+    if jobs:
+        yield (
+            Label.STREAMING,
+            few(
+                f"{job.job}: {number(job.events_per_second)} events/s are "
+                f"{number(job.calls_per_second)} calls/s of {job.model}, {counted(job.kpus, 'KPU')}"
+                for job in jobs
+            ),
+        )
+    for job in jobs:
+        if job.keeps_up is False:
+            yield Label.WARNINGS, f"{job.job}: {job.model} gets more calls than it answers. {_verdict(job)}"
+    for sentence in _above_quota(jobs):
+        yield Label.WARNINGS, sentence
 
 
 def _verdict(job: StreamingSummary) -> str:
@@ -180,4 +204,6 @@ def _bytes(size: float) -> str:
     return f"{size / GB:,.1f} GB" if size >= GB else f"{size / MB:,.1f} MB"
 
 
-STREAMING = PlanSection("streaming", lambda basis: tuple(_summarise(basis)), (streaming_jobs,), ("keeps_up",))
+STREAMING = PlanSection(
+    "streaming", lambda basis: tuple(_summarise(basis)), _in_short, (streaming_jobs,), ("keeps_up",)
+)

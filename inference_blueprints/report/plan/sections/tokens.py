@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from inference_blueprints.report.figures import PoolSummary, ProcessSummary
-from inference_blueprints.report.plan.cells import usd
-from inference_blueprints.report.plan.section import PlanBasis, PlanSection, PlanSummary
+from inference_blueprints.report.plan.cells import few, usd
+from inference_blueprints.report.plan.section import Label, PlanBasis, PlanSection, PlanSummary, ShortLine
 from inference_blueprints.report.plan.sections.pools import POOLS
 from inference_blueprints.report.plan.sections.processes import PROCESSES
 from inference_blueprints.report.pricing.deployment_share import share_of
@@ -137,18 +137,67 @@ def _token_notes(prices: Sequence[TokenPrice]) -> Iterable[str]:
         "the workers can serve follows from the model's latency profile. The price of output tokens charges "
         "the whole cost to output."
     )
+    yield from _not_carried(prices)
+
+
+def _not_carried(prices: Sequence[TokenPrice]) -> Iterator[str]:
+    """Yield a sentence for each deployment that serves less than the stated load."""
     for price in prices:
         if not price.carries_the_peak:
             yield (
                 f"{price.model}/{price.deployment} serves {number(price.requests_per_second)} of the "
                 f"{number(price.peak_requests_per_second)} requests per second at peak (simulated). The "
-                "price is for "
-                "the served requests."
+                "price is for the served requests. Add replicas."
             )
 
 
-TOKEN_PRICES = PlanSection("tokenPrices", lambda basis: tuple(_token_prices(basis)), (token_prices,))
+def _in_short(summary: PlanSummary) -> Iterator[ShortLine]:
+    """Yield load and price of each deployment, and a warning if it serves less than the stated load."""
+    prices = summary[TOKEN_PRICES]
+    if not prices:
+        return
+    names = [f"{each.model}/{each.deployment}: " if len(prices) > 1 else "" for each in prices]
+    yield (
+        Label.CARRIES,
+        few(
+            f"{name}{number(each.requests_per_second)} of {number(each.peak_requests_per_second)} requests/s "
+            f"at the peak, {each.time_per_output_token_ms:.0f} ms per output token (simulated)"
+            for name, each in zip(names, prices, strict=True)
+        ),
+    )
+    yield (
+        Label.PRICE,
+        few(f"{name}{_price_in_short(each)}" for name, each in zip(names, prices, strict=True)),
+    )
+    for sentence in _not_carried(prices):
+        yield Label.WARNINGS, sentence
+
+
+def _price_in_short(price: TokenPrice) -> str:
+    if price.usd_per_million_tokens is None:
+        return "of tokens unknown, because that of the nodes is"
+    return (
+        f"{usd(price.usd_per_million_tokens)} USD per million tokens, "
+        f"{usd(price.usd_per_million_tokens_full)} at full load (simulated)"
+    )
+
+
+def _unknown_in_short(summary: PlanSummary) -> Iterator[ShortLine]:
+    if names := summary[WITHOUT_PROFILE]:
+        yield Label.CARRIES, f"unknown for {few(names, ', ')}: the catalogue has no latency profile"
+
+
+def _embedding_in_short(summary: PlanSummary) -> Iterator[ShortLine]:
+    if names := summary[EMBEDDING]:
+        yield Label.CARRIES, f"embeddings by {few(names, ', ')}: measure how many replicas the peak needs"
+
+
+TOKEN_PRICES = PlanSection(
+    "tokenPrices", lambda basis: tuple(_token_prices(basis)), _in_short, (token_prices,)
+)
 #: Deployments without a latency profile that write text, as ``model/deployment``.
-WITHOUT_PROFILE = PlanSection("withoutProfile", lambda basis: tuple(_without_profile(basis)))
+WITHOUT_PROFILE = PlanSection(
+    "withoutProfile", lambda basis: tuple(_without_profile(basis)), _unknown_in_short
+)
 #: Deployments of embedding models, which have no price of tokens, as ``model/deployment``.
-EMBEDDING = PlanSection("embedding", lambda basis: _of_task(basis, "embed"))
+EMBEDDING = PlanSection("embedding", lambda basis: _of_task(basis, "embed"), _embedding_in_short)

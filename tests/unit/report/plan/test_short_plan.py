@@ -2,11 +2,41 @@
 
 from __future__ import annotations
 
-import pytest
+import io
+from collections.abc import Callable
+from typing import Any
 
-from inference_blueprints.report.plan.short_plan import headline
-from inference_blueprints.report.plan.summary import summarise
-from tests.unit.plan_samples import shipped_sample
+import pytest
+from rich.console import Console
+
+from inference_blueprints.loading import load_blueprint
+from inference_blueprints.report.picture.scene import Scene
+from inference_blueprints.report.plan.section import PlanSummary
+from inference_blueprints.report.plan.sections import SECTIONS
+from inference_blueprints.report.plan.short_plan import headline, print_short_plan, warnings_of
+from inference_blueprints.report.plan.summary import as_dict, chosen_sections, summarise
+from inference_blueprints.spec.shipped import shipped
+from inference_blueprints.spec.types import Spec
+from inference_contracts.errors import Problem, UserError
+from tests.unit.plan_samples import ChangedScene, shipped_sample
+
+#: The most rows of a shipped blueprint at each width. quickstart-g6e at 80 columns has a test of its own.
+_MOST_ROWS = {60: 38, 80: 25, 120: 20}
+
+
+def _printed(summary: PlanSummary, name: str, width: int, warnings: list[Problem] | None = None) -> str:
+    stream = io.StringIO()
+    found = [*(load_blueprint(name).warnings if warnings is None else warnings), *warnings_of(summary, name)]
+    print_short_plan(summary, Console(file=stream, width=width), name, found)
+    return stream.getvalue()
+
+
+def _summary(scene: Scene) -> PlanSummary:
+    return summarise(scene.blueprint, scene.plan)
+
+
+def _warnings(scene: Scene) -> str:
+    return "\n".join(map(str, warnings_of(_summary(scene), "mine.yaml")))
 
 
 @pytest.mark.parametrize(
@@ -23,5 +53,148 @@ from tests.unit.plan_samples import shipped_sample
 )
 def test_the_first_line_has_devices_and_cost(name: str, line: str) -> None:
     """A sum without the price of the nodes would read as the price of the platform."""
-    scene = shipped_sample(name)
-    assert headline(summarise(scene.blueprint, scene.plan)) == line
+    assert headline(_summary(shipped_sample(name))) == line
+
+
+def test_the_quickstart_fits_sixteen_rows_of_a_terminal() -> None:
+    assert len(_printed(_summary(shipped_sample("quickstart-g6e")), "quickstart-g6e", 80).splitlines()) <= 16
+
+
+@pytest.mark.parametrize("name", shipped())
+def test_no_line_is_too_wide_and_no_word_is_cut(name: str) -> None:
+    """A new section that writes a paragraph, or a word that is split over two rows."""
+    summary = _summary(shipped_sample(name))
+    words = {width: _printed(summary, name, width).split() for width in (*_MOST_ROWS, 1000)}
+    for width, most in _MOST_ROWS.items():
+        rows = _printed(summary, name, width).splitlines()
+        assert max(map(len, rows)) <= width
+        assert len(rows) <= most
+        assert words[width] == words[1000]
+
+
+def test_what_is_longer_than_a_line_is_folded(changed: ChangedScene) -> None:
+    scene = changed(lambda spec: spec["models"][0].update(name="a-model-with-a-name-of-forty-characters0"))
+    text = _printed(_summary(scene), "quickstart-g6e", 40)
+    assert max(map(len, text.splitlines())) <= 40
+    assert "a-model-with-a-name-of-forty-characters0/main" in "".join(text.split())
+
+
+#: Which part of a blueprint a word shows.
+_WORDS: dict[str, Callable[[Spec], Any]] = {
+    "queue ": lambda spec: spec.batch and any(queue.load for queue in spec.batch.queues),
+    "batch": lambda spec: spec.batch,
+    "calls/s": lambda spec: spec.streaming,
+    "Kafka": lambda spec: spec.kafka,
+    "Valkey": lambda spec: spec.signal_store,
+    "ECS": lambda spec: spec.cluster.ecs,
+    "EKS": lambda spec: spec.cluster.eks,
+    "Neuron": lambda spec: any(model.engine.vllm_neuron for model in spec.models),
+    "images/s": lambda spec: any(model.workload.images for model in spec.models),
+    "capacityBlock": lambda spec: any(pool.purchase.capacity_block for pool in spec.pools),
+    "reservation": lambda spec: any(pool.purchase.reservation for pool in spec.pools),
+    "spot": lambda spec: any(pool.purchase.spot for pool in spec.pools),
+    "capacity shift": lambda spec: spec.capacity_shift,
+    "broken nodes": lambda spec: spec.gpu_health,
+    "GPU health": lambda spec: spec.gpu_health,
+    "observability": lambda spec: spec.observability,
+    "teams": lambda spec: spec.teams,
+    "KV cache": lambda spec: any(model.kv_cache for model in spec.models),
+    "kept": lambda spec: any(
+        model.objectives.time_to_first_token_p90_ms and not model.engine.llama_cpp for model in spec.models
+    ),
+    "prefill": lambda spec: any(
+        deployment.disaggregated for model in spec.models for deployment in model.deployments
+    ),
+    "tokens of prompt": lambda spec: spec.models,
+}
+
+
+def test_every_part_of_a_blueprint_shows_by_a_word() -> None:
+    """A section of the blueprint that the short plan forgets."""
+    seen = set()
+    for name in shipped():
+        scene = shipped_sample(name)
+        text = _printed(_summary(scene), name, 1000)
+        for word, used in _WORDS.items():
+            if used(scene.blueprint.spec):
+                assert word in text, name
+                seen.add(word)
+    assert seen == set(_WORDS)
+
+
+@pytest.mark.parametrize(
+    ("change", "warning"),
+    [
+        (
+            lambda spec: spec["models"][0]["workload"].update(peakRequestsPerSecond=200),
+            "of the 200 requests per second at peak (simulated)",
+        ),
+        (
+            lambda spec: spec["models"][0]["workload"].update(peakRequestsPerSecond=2000),
+            "leaves out frontends, load balancer units and traffic between zones",
+        ),
+        (
+            lambda spec: spec["models"][0].update(objectives={"timePerOutputTokenP90Ms": 5}),
+            "misses its time per output token",
+        ),
+        (lambda spec: spec["pools"][0].update(nodes={"min": 4, "max": 4}), "hold no worker"),
+        (
+            lambda spec: spec["pools"][0].update(purchase={"capacityBlock": {"id": "cr-0a1b2c3d4e5f60718"}}),
+            "leaves out the nodes of pool l40s",
+        ),
+    ],
+)
+def test_what_reads_like_good_news_and_is_none_is_a_warning(
+    changed: ChangedScene, change: Callable[[dict[str, Any]], Any], warning: str
+) -> None:
+    """A plan that serves a part of the stated load ended with a footnote, and without a warning."""
+    scene = changed(change)
+    assert warning in _warnings(scene)
+    text = " ".join(_printed(_summary(scene), "mine.yaml", 80, []).split())
+    assert warning in text
+    assert "warnings none" not in text
+
+
+def test_a_plan_without_faults_has_no_warning_of_its_own(changed: ChangedScene) -> None:
+    scene = changed(lambda spec: spec)
+    assert _warnings(scene) == ""
+    assert "warnings   none" in _printed(_summary(scene), "quickstart-g6e", 80, [])
+
+
+def test_warnings_of_a_file_have_their_line_and_are_counted_from_the_fifth_on() -> None:
+    file = [
+        Problem("a.yaml", line, 1, "spec", f"'key: {line}' is old; remove it", "warning")
+        for line in range(1, 8)
+    ]
+    text = _printed(_summary(shipped_sample("quickstart-g6e")), "a.yaml", 80, file)
+    assert "line 4: 'key: 4' is old\n" in text
+    assert "line 5" not in text
+    assert "and 3 more: blueprints validate a.yaml" in text
+
+
+def test_sections_are_chosen_by_the_keys_of_the_json() -> None:
+    summary = _summary(shipped_sample("quickstart-g6e"))
+    whole = as_dict(summary)
+    for section in SECTIONS:
+        chosen = as_dict(summary, chosen_sections(section.key))
+        assert chosen == {key: whole[key] for key in ("name", "region", section.key)}
+    assert list(as_dict(summary, chosen_sections("cost, pools"))) == [
+        "name",
+        "region",
+        "pools",
+        "platformCost",
+    ]
+    assert "support" in as_dict(summary, chosen_sections("support"))
+    for wrong in ("costs", ""):
+        with pytest.raises(UserError, match=r"allowed are addresses, batchDays, .*, cost, "):
+            chosen_sections(wrong)
+
+
+def test_the_longest_request_is_that_of_the_engine(changed: ChangedScene) -> None:
+    """A prompt above it is refused, which the plan did not say."""
+    scene = changed(lambda spec: spec)
+    engine = scene.plan.models[0].deployments[0].processes[1].engine
+    assert engine is not None
+    (memory,) = as_dict(_summary(scene))["memory"]
+    assert memory["longestRequestTokens"] == engine.max_model_len
+    assert f"longest    {engine.max_model_len:,} tokens" in _printed(_summary(scene), "quickstart-g6e", 80)
