@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shlex
 import subprocess
@@ -80,4 +81,20 @@ def synthesise(name_or_path: str, directory: Path) -> list[Path]:
         raise UserError(
             result.stderr.strip() or f"{' '.join(command)} ended with exit code {result.returncode}"
         )
-    return sorted(directory.glob("*.template.json"))
+    return stack_templates(directory)
+
+
+def stack_templates(assembly: Path) -> list[Path]:
+    """Return the templates of a cloud assembly. Its folder may have others, of earlier synthesised apps.
+
+    Parameters
+    ----------
+    assembly
+        The folder. Its ``manifest.json`` names the stacks (AWS CDK, cloud-assembly-schema).
+    """
+    manifest = json.loads((assembly / "manifest.json").read_text(encoding="utf-8"))
+    return sorted(
+        assembly / artifact["properties"]["templateFile"]
+        for artifact in manifest["artifacts"].values()
+        if artifact["type"] == "aws:cloudformation:stack"
+    )

@@ -12,6 +12,7 @@ from inference_blueprints.operate.aws.account import Account, readable_errors
 from inference_blueprints.operate.check_results import CheckResult
 from inference_blueprints.operate.cloudformation.deployed_stacks import DeployedStack, deployed_stacks
 from inference_blueprints.operate.ecs_cluster import cluster_exists
+from inference_blueprints.synthesis import stack_templates
 
 # What a comparison of templates finds.
 
@@ -234,6 +235,6 @@ def read_change(
         }
     new = {
         file.name.removesuffix(_TEMPLATE): json.loads(file.read_text(encoding="utf-8"))
-        for file in sorted(assembly.glob(f"*{_TEMPLATE}"))
+        for file in stack_templates(assembly)
     }
     return PlatformChange(account, stacks, deployed, new, expires_existing)

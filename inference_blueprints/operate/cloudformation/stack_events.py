@@ -8,6 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from inference_blueprints.synthesis import stack_templates
+
 #: Pattern of an error message of AWS, Helm or the CDK, and what to do. The first match counts.
 _ADVICE = (
     (
@@ -151,5 +153,5 @@ def resource_counts(assembly_directory: Path) -> Mapping[str, int]:
     """
     return {
         file.name.removesuffix(_TEMPLATE): len(json.loads(file.read_text()).get("Resources", {}))
-        for file in sorted(assembly_directory.glob(f"*{_TEMPLATE}"))
+        for file in stack_templates(assembly_directory)
     }

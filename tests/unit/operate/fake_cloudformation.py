@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 from botocore.exceptions import ClientError
@@ -124,3 +126,14 @@ def _event(status: str, logical_id: str, kind: str, reason: str) -> dict[str, st
         "PhysicalResourceId": "its-id",
         "ResourceStatusReason": reason,
     }
+
+
+def write_assembly(folder: Path, templates: Mapping[str, Mapping[str, Any]]) -> None:
+    """Write the templates of stacks and the manifest that names them, as ``cdk synth`` does."""
+    artifacts = {}
+    for stack, template in templates.items():
+        file = f"{stack}.template.json"
+        (folder / file).write_text(json.dumps(template), encoding="utf-8")
+        artifacts[stack] = {"type": "aws:cloudformation:stack", "properties": {"templateFile": file}}
+    artifacts["Tree"] = {"type": "cdk:tree", "properties": {"file": "tree.json"}}
+    (folder / "manifest.json").write_text(json.dumps({"artifacts": artifacts}), encoding="utf-8")

@@ -1,6 +1,5 @@
 """What is read out of the CDK command line's output."""
 
-import json
 from pathlib import Path
 
 import pytest
@@ -12,6 +11,8 @@ from inference_blueprints.operate.cloudformation.stack_events import (
     parse_event,
     resource_counts,
 )
+from inference_blueprints.synthesis import stack_templates
+from tests.unit.operate.fake_cloudformation import write_assembly
 
 # Lines as aws-cdk 2.1148.1 prints them with `--ci --progress events`.
 _LINES = {
@@ -58,6 +59,13 @@ def test_other_lines_finish_nothing() -> None:
 
 
 def test_resources_are_counted_by_stack(tmp_path: Path) -> None:
-    (tmp_path / "a-Data.template.json").write_text(json.dumps({"Resources": {"Key": {}, "Bucket": {}}}))
-    (tmp_path / "a-Empty.template.json").write_text("{}")
+    write_assembly(tmp_path, {"a-Data": {"Resources": {"Key": {}, "Bucket": {}}}, "a-Empty": {}})
     assert resource_counts(tmp_path) == {"a-Data": 2, "a-Empty": 0}
+
+
+def test_templates_of_other_platforms_in_the_folder_do_not_count(tmp_path: Path) -> None:
+    """The second `synth` in a folder named the templates of the first, and `deploy` compared them."""
+    write_assembly(tmp_path, {"a-Data": {"Resources": {"Key": {}}}})
+    write_assembly(tmp_path, {"b-Data": {"Resources": {"Key": {}}}})
+    assert [path.name for path in stack_templates(tmp_path)] == ["b-Data.template.json"]
+    assert resource_counts(tmp_path) == {"b-Data": 1}

@@ -1,7 +1,6 @@
 """How a deployment is shown while it runs, and what is said when it fails."""
 
 import io
-import json
 from pathlib import Path
 
 import pytest
@@ -9,6 +8,7 @@ from rich.console import Console
 
 from inference_blueprints.operate.cloudformation.cdk_deploy import DeploymentProgress
 from inference_blueprints.operate.cloudformation.stack_events import advice
+from tests.unit.operate.fake_cloudformation import write_assembly
 
 CREATED = "a-Data |  1/3 | 8:58:17 AM | CREATE_COMPLETE    | AWS::KMS::Key | Key (Key961B73FD) "
 FAILED = "a-Data |  1/3 | 8:58:17 AM | CREATE_FAILED | AWS::EC2::EIP | Vpc/EIP (Vpc1) The quota is reached"
@@ -19,9 +19,9 @@ CANCELLED = (
 
 @pytest.fixture
 def assembly(tmp_path: Path) -> Path:
-    for stack, resources in {"a-Data": ["Key", "Bucket"], "a-Network": ["Vpc"]}.items():
-        template: dict[str, dict[str, object]] = {"Resources": {key: {} for key in resources}}
-        (tmp_path / f"{stack}.template.json").write_text(json.dumps(template))
+    stacks = {"a-Data": ["Key", "Bucket"], "a-Network": ["Vpc"]}
+    templates = {name: {"Resources": {key: {} for key in keys}} for name, keys in stacks.items()}
+    write_assembly(tmp_path, templates)
     return tmp_path
 
 

@@ -19,7 +19,7 @@ from inference_blueprints.operate.removal import leftovers, platform_removal
 from inference_blueprints.operate.removal.platform_removal import Removal, Retained
 from inference_contracts.errors import UserError
 from tests.unit.operate.conftest import REGION
-from tests.unit.operate.fake_cloudformation import FakeCloudFormation
+from tests.unit.operate.fake_cloudformation import FakeCloudFormation, write_assembly
 from tests.unit.operate.faults import Faults, ec2_error
 
 PLATFORM = {"Key": "inference-blueprints:platform", "Value": "try"}
@@ -256,7 +256,7 @@ def test_prune_deletes_what_the_blueprint_does_not_make(
     stacks: FakeCloudFormation, remove: Removal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def synthesise(_blueprint: str, directory: Path) -> None:
-        (directory / "try-Data.template.json").write_text("{}")
+        write_assembly(directory, {"try-Data": {}})
 
     monkeypatch.setattr(platform_removal, "synthesise", synthesise)
     for kind in ("Data", "Model-old"):
