@@ -20,7 +20,9 @@ CANCELLED = (
 @pytest.fixture
 def assembly(tmp_path: Path) -> Path:
     stacks = {"a-Data": ["Key", "Bucket"], "a-Network": ["Vpc"]}
-    templates = {name: {"Resources": {key: {} for key in keys}} for name, keys in stacks.items()}
+    templates: dict[str, dict[str, object]] = {
+        name: {"Resources": {key: {} for key in keys}} for name, keys in stacks.items()
+    }
     write_assembly(tmp_path, templates)
     return tmp_path
 
