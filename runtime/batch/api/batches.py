@@ -35,6 +35,9 @@ _SENT_AGAIN_SECONDS: Final = 600
 #: After this time, all of Step Functions sees an execution that was started.
 _SEEN_SECONDS: Final = 60
 _HOURS: Final = {"h": 1, "d": 24}
+#: The only window of OpenAI's API, so its clients always send it: in a queue with an earlier deadline, it is
+#: that deadline (https://platform.openai.com/docs/api-reference/batch/create).
+_OPENAI_WINDOW: Final = "24h"
 
 
 class Batches:
@@ -147,6 +150,9 @@ class Batches:
         if endpoint and endpoint not in queue.endpoints:
             allowed = ", ".join(queue.endpoints)
             fields.wrong("endpoint", f"got {endpoint}, must be one of {allowed} in queue {queue.name}")
+        if hours > queue.deadline_hours and window != _OPENAI_WINDOW:
+            deadline = f"at most {queue.deadline_hours:g}h, the deadline of queue {queue.name}"
+            fields.wrong("completion_window", f"got {window}, must be {deadline}, or {_OPENAI_WINDOW}")
         manifest = requested_manifest(
             options,
             queue=queue,

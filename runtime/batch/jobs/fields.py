@@ -21,6 +21,9 @@ _LONGEST_VALUE: Final = 512
 _MAX_REPORTED: Final = 50
 # Characters of an invalid value that a message shows.
 _SHOWN: Final = 80
+# Digits of a fraction that are stored: enough for hours and dollars. The table has room for 38 in all, and a
+# float has more than six.
+_DIGITS: Final = 6
 
 
 class InvalidError(Exception):
@@ -120,8 +123,10 @@ class Fields:
             kind = "a whole number" if whole else "a number"
             self.wrong(name, f"got {_shown(value)}, must be {kind} from {minimum:g} to {maximum:g}")
             return fallback
-        # Six digits are enough for hours and dollars. The table stores 38, and a float has more than six.
-        return int(number) if whole else round(number, 6)
+        rounded = int(number) if whole else round(number, _DIGITS)
+        if number and not rounded:
+            self.wrong(name, f"got {_shown(value)}, must be at least {10**-_DIGITS:.{_DIGITS}f}, or 0")
+        return rounded
 
     def flag(self, name: str) -> bool:
         """Return a Boolean; false if it is missing. The texts `true` and `false` are accepted."""

@@ -12,6 +12,7 @@ from inference_contracts.json_record import JsonRecord
 from inference_contracts.units import SECONDS_PER_HOUR
 
 # S3 joins the shards' results from this many parts at most, and a map has this many children at most.
+_CENT = 0.01
 _MAX_SHARDS = 10_000
 
 
@@ -132,7 +133,7 @@ def _problems(request: JobRequest, sums: Plan, *, is_known: bool) -> Iterator[Pl
         yield PlanProblem(
             "invalid_lines",
             f"{sums.invalid:,} of {sums.lines:,} lines are not valid; correct them (see the error file), "
-            "or submit with skipInvalid to run the other lines",
+            "or submit with skip_invalid (in a manifest: skipInvalid) to run the other lines",
         )
     if sums.lines > request.limits.lines:
         yield PlanProblem(
@@ -153,6 +154,11 @@ def _problems(request: JobRequest, sums: Plan, *, is_known: bool) -> Iterator[Pl
     if sums.usd > request.budget_usd:
         yield PlanProblem(
             "over_budget",
-            f"about ${sums.usd:,.2f} for {sums.input_tokens:,} input and up to {sums.output_tokens:,} output "
-            f"tokens; the job's budget is ${request.budget_usd:,.2f}: raise it, or limit max_tokens",
+            f"about {_dollars(sums.usd)} for {sums.input_tokens:,} input and up to {sums.output_tokens:,} "
+            f"output tokens; the job's budget is {_dollars(request.budget_usd)}: raise it, or limit max_tokens",
         )
+
+
+def _dollars(usd: float) -> str:
+    """Return an amount with cents; below a cent, with six digits, so that it is not shown as nothing."""
+    return f"${usd:.6f}" if 0 < usd < _CENT else f"${usd:,.2f}"

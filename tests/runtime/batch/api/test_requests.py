@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -60,6 +61,8 @@ def test_a_batch_says_when_its_files_expire(
         ({"endpoint": None}, "endpoint", "missing_required_parameter"),
         ({"completion_window": "soon"}, "completion_window", "invalid_value"),
         ({"completion_window": "0h"}, "completion_window", "invalid_value"),
+        # The queue promises a day: nobody would be told that the job expires long before.
+        ({"completion_window": "99d"}, "completion_window", "invalid_value"),
         ({"completion_window": None}, "completion_window", "missing_required_parameter"),
         ({"metadata": []}, "metadata", "invalid_value"),
         ({"metadata": {str(n): "" for n in range(17)}}, "metadata", "invalid_value"),
@@ -71,6 +74,8 @@ def test_a_batch_says_when_its_files_expire(
         ({"metadata": {"priority": "101"}}, "metadata.priority", "invalid_value"),
         ({"metadata": {"budget_usd": "1001"}}, "metadata.budget_usd", "invalid_value"),
         ({"metadata": {"budget_usd": "nan"}}, "metadata.budget_usd", "invalid_value"),
+        # It would be stored and shown as 0.
+        ({"metadata": {"budget_usd": "1e-7"}}, "metadata.budget_usd", "invalid_value"),
         ({"metadata": {"skip_invalid": "yes"}}, "metadata.skip_invalid", "invalid_value"),
         ({"stream": True}, "stream", "unknown_parameter"),
         (
@@ -118,15 +123,27 @@ def test_an_answer_about_very_much_is_short(api: Api) -> None:
 
 def test_metadata_say_where_a_job_waits_and_what_it_may_cost(api: Api) -> None:
     options = {"queue": "nightly", "priority": "55", "budget_usd": "2.5", "skip_invalid": "true", "mine": "x"}
-    body = api.post("/v1/batches", batch_body(api, metadata=options, completion_window="3d")).body
+    body = api.post("/v1/batches", batch_body(api, metadata=options, completion_window="6h")).body
 
     assert (body["queue"], body["priority"], body["budget_usd"]) == ("nightly", 55, 2.5)
     assert body["metadata"] == options
-    # The queue promises a day; three were allowed.
-    assert body["expires_at"] - body["created_at"] == 24 * 3600
+    assert body["expires_at"] - body["created_at"] == 6 * 3600
 
 
-@pytest.mark.parametrize("budget", ["1e-300", "0.1", "3.3333333333333333", "-0.0"])
+def test_the_window_of_openai_is_taken_in_a_queue_with_an_earlier_deadline(
+    platform_in_process: BatchPlatform,
+) -> None:
+    """A refusal of the only window that OpenAI's clients send turns this red."""
+    configuration = platform_in_process.configuration
+    queues = tuple(replace(queue, deadline_hours=12) for queue in configuration.queues)
+    api = Api(replace(platform_in_process, configuration=replace(configuration, queues=queues)))
+    body = api.post("/v1/batches", batch_body(api)).body
+    assert body["expires_at"] - body["created_at"] == 12 * 3600
+    refused = api.post("/v1/batches", batch_body(api, completion_window="1d")).error["message"]
+    assert "got 1d, must be at most 12h, the deadline of queue nightly, or 24h" in refused
+
+
+@pytest.mark.parametrize("budget", ["1e-6", "0.1", "3.3333333333333333", "-0.0"])
 def test_any_sum_can_be_stored(api: Api, budget: str) -> None:
     body = api.post("/v1/batches", batch_body(api, metadata={"budget_usd": budget})).body
 

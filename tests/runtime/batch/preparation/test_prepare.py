@@ -214,7 +214,7 @@ def test_lines_are_counted_anew_in_each_input(s3: Any) -> None:
             line(1),
             {"budget_usd": 0.00001},
             "over_budget",
-            "about $0.00 for 6 input and up to 10 output tokens",
+            "about $0.000046 for 6 input and up to 10 output tokens; the job's budget is $0.000010: raise it",
         ),
     ],
 )
