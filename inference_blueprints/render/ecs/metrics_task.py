@@ -53,7 +53,7 @@ _PROGRAM: Final = "task_targets"
 FILES_FOLDER: Final = "/configuration"
 _SECONDS: Final = 15
 #: A size of Fargate (Amazon ECS Developer Guide, "Fargate task definition differences").
-_CPU_UNITS, _MEMORY_MIB = 1024, 4096
+CPU_UNITS, MEMORY_MIB = 1024, 4096
 #: The longest window of a rule is six hours, and CloudWatch keeps what people look up.
 _RETENTION: Final = ("--storage.tsdb.retention.time=8h", "--storage.tsdb.retention.size=6GB")
 #: Its longest stop: it writes its memory to disk.
@@ -88,8 +88,8 @@ def metrics_task(
         compute="fargate",
         network="awsvpc",
         architecture="amd64",
-        cpu_units=_CPU_UNITS,
-        memory_mib=_MEMORY_MIB,
+        cpu_units=CPU_UNITS,
+        memory_mib=MEMORY_MIB,
         containers=(
             _targets(platform, plan, rules, jobs),
             _prometheus(),

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from inference_blueprints.render.ecs.metrics_task import CPU_UNITS, MEMORY_MIB
 from inference_blueprints.report.figures import CostItem
 from inference_blueprints.serving.estimates.frontend_size import frontend_size
 from inference_blueprints.serving.resolved import ResolvedWorkers
@@ -50,6 +51,15 @@ def ecs_items(roles: Sequence[ResolvedWorkers], hours: int, *, has_managed_hosts
         yield CostItem(
             "fee of ECS Managed Instances", "for pools whose hosts ECS runs, by instance type", None
         )
+
+
+def metrics_task_item(hours: int) -> CostItem:
+    """Return the task that measures a platform.
+
+    hours: Hours of a month.
+    """
+    usd = _task_usd(CPU_UNITS / _UNITS, MEMORY_MIB / MIB_PER_GIB)
+    return CostItem("Prometheus on Fargate", "1 task all month", round(usd * hours, 2))
 
 
 def _task_usd(vcpu: float, gib: float) -> float:

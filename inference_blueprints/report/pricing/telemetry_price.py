@@ -13,14 +13,17 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from inference_blueprints.report.figures import CostItem, ProcessSummary
+from inference_blueprints.report.pricing.ecs_price import metrics_task_item
 from inference_blueprints.spec.types import Observability, Spec
 from inference_catalog import ServicePrices
 from inference_catalog.catalogue import shipped
 from inference_contracts import canary_names
-from inference_contracts.units import GB, MIB_PER_GIB, MINUTES_PER_MONTH
+from inference_contracts.units import GB, HOURS_PER_MONTH, MIB_PER_GIB, MINUTES_PER_MONTH
 
 _SECONDS_PER_MONTH = MINUTES_PER_MONTH * 60
 _PROMETHEUS_PODS = 2
+# Where processes run that no pool has: on the system nodes, or as tasks of ECS.
+_WITHOUT_POOL = (None, "Fargate")
 _DECIMALS = 2
 _POINT_BYTES = 100
 _CANARY_METRICS = (canary_names.ANSWERED, canary_names.MILLISECONDS)
@@ -51,21 +54,26 @@ def telemetry_items(
     observability = spec.observability
     if observability is None:
         return
+    on_ecs = spec.cluster.ecs is not None
     yield _metrics(spec, processes, size.recorded_series, services)
     per_gb = f"{services.usd('log_ingestion'):.2f} USD per GB ingested"
     kept = f"kept {observability.logs.retention_days} days"
-    unknown = "how much pods, nodes and the control plane write is not known"
-    yield CostItem("logs of pods, nodes and control plane", f"{per_gb}, {kept}; {unknown}", None)
+    writers = "tasks and hosts" if on_ecs else "pods, nodes and the control plane"
+    unknown = f"how much {writers} write is not known"
+    yield CostItem(f"logs of {writers.replace('the ', '')}", f"{per_gb}, {kept}; {unknown}", None)
     yield from _traces(spec, observability, services)
     yield _promql_alarms(size, services)
     usd = round(size.dashboards * services.usd("dashboard"), _DECIMALS)
     yield CostItem("dashboards", f"{size.dashboards}, without the free ones of the account", usd)
     yield from _canary(spec, observability, services)
-    yield CostItem("Prometheus", f"{_PROMETHEUS_PODS} pods on the system nodes; no further node", 0.0)
+    if on_ecs:
+        yield metrics_task_item(HOURS_PER_MONTH)
+    else:
+        yield CostItem("Prometheus", f"{_PROMETHEUS_PODS} pods on the system nodes; no further node", 0.0)
 
 
 def serving_series(spec: Spec, processes: Sequence[ProcessSummary]) -> tuple[int, tuple[str, ...]]:
-    """Return how many series serving pods have after dropping, and the models whose engine is not counted.
+    """Return how many series processes have after dropping, and the models whose engine is not counted.
 
     processes: Figures of the processes.
     """
@@ -75,8 +83,8 @@ def serving_series(spec: Spec, processes: Sequence[ProcessSummary]) -> tuple[int
     total = 0
     for model, engine in engines.items():
         own = [each for each in processes if each.model == model]
-        workers = sum(each.replicas for each in own if each.pool)
-        frontends = sum(each.replicas for each in own if not each.pool)
+        workers = sum(each.replicas for each in own if each.pool not in _WITHOUT_POOL)
+        frontends = sum(each.replicas for each in own if each.pool in _WITHOUT_POOL)
         if model in dynamo:
             total += frontends * (
                 counted["dynamo_frontend"] + workers * counted["dynamo_frontend_per_worker"]
@@ -106,10 +114,11 @@ def _metrics(
     per_gb = services.usd("otel_metrics")
     usd = points * _POINT_BYTES / GB * per_gb
     more = f", and those of {', '.join(unknown)}, not counted" if unknown else ""
+    tasks, hosts = ("tasks", "hosts") if spec.cluster.ecs else ("pods", "nodes")
     assumption = (
-        f"{series:,} series of serving pods{more}; {recorded_series:,} recorded series; "
+        f"{series:,} series of serving {tasks}{more}; {recorded_series:,} recorded series; "
         f"{points / 1e6:,.0f} million data points at {per_gb:.2f} USD per GB: {usd:,.2f} USD for each "
-        f"{_POINT_BYTES} bytes of a point, whose size is not known; series of nodes and GPUs come on top"
+        f"{_POINT_BYTES} bytes of a point, whose size is not known; series of {hosts} and GPUs come on top"
     )
     return CostItem("metrics in CloudWatch", assumption, None)
 

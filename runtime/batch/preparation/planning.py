@@ -11,8 +11,8 @@ from batch.preparation.segment_report import SegmentReport, ShardEntry
 from inference_contracts.json_record import JsonRecord
 from inference_contracts.units import SECONDS_PER_HOUR
 
-# S3 joins the shards' results from this many parts at most, and a map has this many children at most.
 _CENT = 0.01
+# S3 joins the shards' results from this many parts at most, and a map has this many children at most.
 _MAX_SHARDS = 10_000
 
 
@@ -155,7 +155,8 @@ def _problems(request: JobRequest, sums: Plan, *, is_known: bool) -> Iterator[Pl
         yield PlanProblem(
             "over_budget",
             f"about {_dollars(sums.usd)} for {sums.input_tokens:,} input and up to {sums.output_tokens:,} "
-            f"output tokens; the job's budget is {_dollars(request.budget_usd)}: raise it, or limit max_tokens",
+            f"output tokens; the job's budget is {_dollars(request.budget_usd)}: raise it, or limit "
+            "max_tokens",
         )
 
 

@@ -73,7 +73,7 @@ def floor_times_are_accepted(spec: Spec) -> Iterator[Finding]:
             if faults:
                 yield Finding((*path, key), f"got {quote(text)}; {faults}")
         if floor.start == floor.end:
-            message = f"got {quote(floor.end)}, which is also 'start', so KEDA refuses the floor; change one"
+            message = f"got {quote(floor.end)}, which is also 'start': the floor has no time; change one"
             yield Finding((*path, "end"), message)
 
 
@@ -116,8 +116,8 @@ def load_is_measured(spec: Spec) -> Iterator[Finding]:
         return
     for placed, path, _ in _loads(spec):
         message = (
-            f"nothing measures the load of {placed.name}: KEDA reads it from the Prometheus of "
-            "'observability'; add 'observability: {}' to spec"
+            f"nothing measures the load of {placed.name}: the Prometheus of 'observability' does; add "
+            "'observability: {}' to spec"
         )
         yield Finding(path, message)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -133,3 +135,18 @@ def test_how_much_is_logged_is_not_guessed() -> None:
     logs = items(spec("observability: {}"))["logs of pods, nodes and control plane"]
     assert logs.usd_per_month is None
     assert "is not known" in logs.assumption
+
+
+def test_on_ecs_tasks_are_counted_and_prometheus_is_a_task() -> None:
+    """Frontends that count as workers, and words of Kubernetes, turn this red."""
+    text = TEXT % ("observability: {}", "")
+    on_ecs = parse_blueprint(text.replace('eks: {version: "1.35"}', "ecs: {}"), "own.yaml").blueprint.spec
+    assert on_ecs.cluster.ecs is not None
+    frontend, worker = processes()
+    tasks = [replace(frontend, pool="Fargate"), worker]
+    assert serving_series(on_ecs, tasks) == serving_series(spec("observability: {}"), processes())
+    found = items(on_ecs)
+    # 1 vCPU and 4 GiB for 730 hours at Fargate's prices.
+    assert found["Prometheus on Fargate"].usd_per_month == round((0.04048 + 4 * 0.004445) * 730, 2)
+    said = " ".join(f"{each.name} {each.assumption}" for each in found.values())
+    assert not re.search(r"\bpods?\b|control plane|system node", said)
