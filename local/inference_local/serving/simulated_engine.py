@@ -28,8 +28,7 @@ import os
 import runpy
 import sys
 import traceback
-from collections.abc import AsyncGenerator, Mapping, Sequence
-from contextlib import aclosing
+from collections.abc import AsyncIterator, Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -89,65 +88,59 @@ class _StructuredAnswers:
     def __init__(self, mocker: Any) -> None:
         self._mocker = mocker
 
-    async def generate(self, request: Mapping[str, Any], context: Any) -> AsyncGenerator[dict[str, Any]]:
+    async def generate(self, request: Mapping[str, Any], context: Any) -> AsyncIterator[dict[str, Any]]:
         """Yield the pieces of all choices as the mocker gives them. Dynamo calls this for each request."""
         options = request["sampling_options"]
-        seed, constraint, count = (
-            hash(tuple(request["token_ids"])),
-            options["guided_decoding"],
-            options["n"] or 1,
-        )
+        seed, constraint = hash(tuple(request["token_ids"])), options["guided_decoding"]
+        numbers = range(options["n"] or 1)
         try:
             texts = [
-                _STRUCTURED["structured_tokens"](constraint, seed + index) if constraint else None
-                for index in range(count)
+                _STRUCTURED["structured_tokens"](constraint, seed + number) if constraint else None
+                for number in numbers
             ]
         except _STRUCTURED["NoExampleError"] as error:
             raise InvalidArgument(str(error)) from None
-        pieces: asyncio.Queue[dict[str, Any] | BaseException | None] = asyncio.Queue()
-
-        async def write(index: int, text: Sequence[str] | None) -> None:
-            inner = context.detached(f"{context.id()}-{index}")
-            try:
-                async with aclosing(self._choice(request, index, text, inner)) as choice:
-                    async for piece in choice:
-                        pieces.put_nowait(piece)
-                pieces.put_nowait(None)
-            except Exception as error:  # noqa: BLE001 - raised below, where Dynamo reads it
-                pieces.put_nowait(error)
-            finally:
-                inner.stop_generating()
-
-        writing = [asyncio.create_task(write(index, text)) for index, text in enumerate(texts)]
+        inners = [_without_structure(request, text) for text in texts]
+        asked = [context.detached(f"{context.id()}-{number}") for number in numbers]
         try:
-            while count and not context.is_stopped():
-                piece = await pieces.get()
-                if isinstance(piece, BaseException):
-                    raise piece
-                count -= piece is None
-                if piece is not None:
-                    yield piece
+            choices = [
+                self._choice(number, text, await self._mocker.generate(inner, annotated=False, context=each))
+                for number, text, inner, each in zip(numbers, texts, inners, asked, strict=True)
+            ]
+            while choices and not context.is_stopped():
+                for choice in tuple(choices):
+                    piece = await anext(choice, None)
+                    if piece is None:
+                        choices.remove(choice)
+                    else:
+                        yield piece
         finally:
-            for task in writing:
-                task.cancel()
+            for each in asked:
+                each.stop_generating()
 
+    @staticmethod
     async def _choice(
-        self, request: Mapping[str, Any], index: int, text: Sequence[str] | None, context: Any
-    ) -> AsyncGenerator[dict[str, Any]]:
-        stops = request["stop_conditions"]
-        if text is not None:
-            stops = {**stops, "max_tokens": min(len(text), stops["max_tokens"] or len(text))}
-        free = {**request["sampling_options"], "guided_decoding": None, "n": None}
-        inner = {**request, "sampling_options": free, "stop_conditions": stops}
+        number: int, text: Sequence[str] | None, pieces: AsyncIterator[dict[str, Any]]
+    ) -> AsyncIterator[dict[str, Any]]:
         written = 0
-        async for piece in await self._mocker.generate(inner, annotated=False, context=context):
-            given = {**piece, "index": index}
+        async for piece in pieces:
+            given = {**piece, "index": number}
             if text is not None and piece["token_ids"]:
                 given["text"] = text[written]
                 written += 1
             if text is not None and piece["finish_reason"] and written == len(text):
                 given["finish_reason"] = "stop"
             yield given
+
+
+def _without_structure(request: Mapping[str, Any], text: Sequence[str] | None) -> dict[str, Any]:
+    """Return the request to the mocker for one choice, of the length of its text."""
+    stops = request["stop_conditions"]
+    if text is not None:
+        stops = {**stops, "max_tokens": min(len(text), stops["max_tokens"] or len(text))}
+    options = {**request["sampling_options"], "guided_decoding": None, "n": None}
+    model = request["model"].removesuffix(_STRUCTURED["SUFFIX"])  # a label of the worker's metrics
+    return {**request, "model": model, "sampling_options": options, "stop_conditions": stops}
 
 
 class _Workers:

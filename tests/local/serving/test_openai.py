@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any, cast
 from urllib.parse import urlsplit
 
+import jsonschema
 import openai
 import pytest
 from openai.types.chat import ChatCompletionMessageParam
@@ -192,6 +193,87 @@ def test_what_is_no_json_is_refused(served: Served) -> None:
     assert answer.status == http.client.BAD_REQUEST
     assert json.loads(answer.read())["error"]["message"]
     connection.close()
+
+
+_PLACE = {
+    "type": "object",
+    "properties": {"city": {"type": "string"}, "degrees": {"type": "integer"}},
+    "required": ["city", "degrees"],
+    "additionalProperties": False,
+}
+_TOOLS: Any = [{"type": "function", "function": {"name": "measure", "parameters": _PLACE}}]
+_NAMED = {"type": "function", "function": {"name": "measure"}}
+_SCHEMA = {"type": "json_schema", "json_schema": {"name": "place", "schema": _PLACE, "strict": True}}
+
+
+def _demand(client: openai.OpenAI, **fields: Any) -> Any:
+    asked: Any = {"model": _MODEL, "messages": _ask("Weather?"), "max_tokens": 60, **fields}
+    if not fields.get("stream"):
+        return client.chat.completions.create(**asked)
+    with client.chat.completions.stream(
+        **{name: asked[name] for name in asked if name != "stream"}
+    ) as stream:
+        return stream.get_final_completion()
+
+
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize("choice", ["required", _NAMED])
+def test_a_tool_that_must_be_called_is_called(client: openai.OpenAI, choice: Any, *, stream: bool) -> None:
+    """The frontend reads the call out of what the engine wrote. Of words, it makes neither call nor text."""
+    [answer] = _demand(client, tools=_TOOLS, tool_choice=choice, stream=stream).choices
+    [call] = answer.message.tool_calls
+    jsonschema.validate(json.loads(call.function.arguments), _PLACE)
+    assert (call.function.name, answer.finish_reason) == ("measure", "tool_calls")
+
+
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize(
+    ("wanted", "schema"), [(_SCHEMA, _PLACE), ({"type": "json_object"}, {"type": "object"})]
+)
+def test_complete_json_ends_with_stop(
+    client: openai.OpenAI, wanted: Any, schema: Any, *, stream: bool
+) -> None:
+    """An answer with `length` is an error in the clients' helpers (`LengthFinishReasonError`)."""
+    answer = _demand(client, response_format=wanted, stream=stream)
+    [choice] = answer.choices
+    jsonschema.validate(json.loads(choice.message.content), schema)
+    assert (choice.finish_reason, answer.model) == ("stop", _MODEL)
+
+
+def test_json_that_max_tokens_cuts_ends_with_length(client: openai.OpenAI) -> None:
+    answer = _demand(client, response_format=_SCHEMA, max_tokens=3)
+    [choice] = answer.choices
+    assert (choice.finish_reason, answer.usage.completion_tokens) == ("length", 3)
+    assert choice.message.content.startswith("{")
+
+
+def test_every_choice_is_answered(client: openai.OpenAI) -> None:
+    answer = _demand(client, n=3, max_tokens=5)
+    assert [choice.index for choice in answer.choices] == [0, 1, 2]
+    assert [len(choice.message.content.split()) for choice in answer.choices] == [5, 5, 5]
+    assert {choice.finish_reason for choice in answer.choices} == {"length"}
+    assert len({choice.message.content for choice in answer.choices}) == 3
+
+
+def test_every_choice_of_a_stream_is_answered(client: openai.OpenAI) -> None:
+    """The client's helper needs the first pieces in the order of the choices."""
+    answer = _demand(client, n=3, response_format=_SCHEMA, stream=True)
+    assert [choice.index for choice in answer.choices] == [0, 1, 2]
+    for choice in answer.choices:
+        jsonschema.validate(json.loads(choice.message.content), _PLACE)
+
+
+def test_a_structure_that_the_simulated_engine_cannot_write_is_refused(client: openai.OpenAI) -> None:
+    """Random words in its place would look like a broken client."""
+    schema = {"type": "string", "pattern": "^a+$"}
+    wanted = {"type": "json_schema", "json_schema": {"name": "a", "schema": schema}}
+    with pytest.raises(openai.BadRequestError, match="makes no value for 'pattern'"):
+        _demand(client, response_format=wanted)
+
+
+def test_only_the_models_own_name_is_listed_and_answers_carry_it(served: Served) -> None:
+    assert [model.id for model in served.client.models.list().data] == [_MODEL]
+    assert _demand(served.client, n=2, max_tokens=1).model == _MODEL
 
 
 def test_a_prompt_beyond_the_context_is_refused_and_serving_goes_on(served: Served) -> None:
