@@ -176,6 +176,42 @@ def test_a_scripted_stream_ends_with_its_usage() -> None:
     assert last["usage"]["completion_tokens"] == 3
 
 
+@pytest.mark.parametrize(
+    ("fields", "param"),
+    [
+        ({"n": 2}, "n"),
+        ({"tool_choice": "required"}, "tool_choice"),
+        ({"response_format": {"type": "json_schema"}}, "response_format"),
+        ({"response_format": {"type": "json_object"}}, None),
+    ],
+)
+def test_a_scripted_server_writes_json_and_refuses_what_it_has_no_script_for(
+    fields: dict[str, Any], param: str | None
+) -> None:
+    """One choice where a caller asked for two, or words for a forced call, looks like a broken client."""
+
+    async def run() -> Any:
+        async with (
+            serving(web.AppRunner(ScriptedServer(SETTINGS).application())) as address,
+            ClientSession() as session,
+            session.post(
+                f"http://{address}/v1/chat/completions", json={**_QUESTION, "max_tokens": 20, **fields}
+            ) as answer,
+        ):
+            return await answer.json()
+
+    answer = asyncio.run(run())
+    if param is None:
+        [choice] = answer["choices"]
+        assert (list(json.loads(choice["message"]["content"])), choice["finish_reason"]) == (
+            ["answer"],
+            "stop",
+        )
+    else:
+        assert answer["error"].keys() == {"message", "type", "param", "code"}
+        assert answer["error"]["param"] == param
+
+
 def test_an_engine_that_cannot_be_simulated_is_scripted(monkeypatch: pytest.MonkeyPatch) -> None:
     blueprint = direct()
     [simulated] = LocalTarget(blueprint).render(build_plan(blueprint).models[0])

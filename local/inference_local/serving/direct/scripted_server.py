@@ -2,8 +2,9 @@
 
 A separate program: ``python -m inference_local.serving.direct.scripted_server SETTINGS``, with
 the fields of `ScriptedSettings` as JSON. It computes nothing: every answer has the same words at the same
-pace, as many as the request allows. A token is a word. In place of a model for images, its answers are
-`scripted_images`. It counts requests in the metrics of the engine that it replaces.
+pace, as many as the request allows. A token is a word. If a request demands JSON, the answer is a value of
+its schema. In place of a model for images, its answers are `scripted_images`. It counts requests in the
+metrics of the engine that it replaces.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import asyncio
 import json
 import sys
 import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -24,6 +25,7 @@ from inference_local.serving.direct.scripted_images import (
     image_answer,
     read_image_request,
 )
+from inference_local.serving.structured_answers import NoExampleError, structured_tokens
 
 _WORDS = ("this", "answer", "is", "scripted", "and", "says", "nothing", "about", "the", "model")
 _SECONDS_PER_TOKEN = 0.01
@@ -52,6 +54,17 @@ class ScriptedSettings:
     def as_text(self) -> str:
         """Return the argument of the program."""
         return json.dumps(asdict(self))
+
+
+class _UnscriptedError(Exception):
+    """A request that no script answers.
+
+    param: The field that asks for it.
+    """
+
+    def __init__(self, param: str, message: str) -> None:
+        super().__init__(message)
+        self.param = param
 
 
 class ScriptedServer:
@@ -99,15 +112,18 @@ class ScriptedServer:
         except ValueError as error:
             return _refused(400, str(error))
         if not isinstance(asked, dict) or asked.get("model") != self._settings.model:
-            return _refused(404, f"the only model is '{self._settings.model}'")
+            return _refused(404, f"the only model is '{self._settings.model}'", "model")
+        try:
+            script, reason = self._script(asked)
+        except _UnscriptedError as error:
+            return _refused(400, str(error), error.param)
         self._running += 1
         try:
             if asked.get("stream"):
-                return await self._stream(request, asked)
-            words = [word async for word in self._words(asked)]
-            return web.json_response(
-                {**_piece(request, asked, " ".join(words), "length"), **_usage(asked, words)}
-            )
+                return await self._stream(request, asked, script, reason)
+            await asyncio.sleep(_SECONDS_PER_TOKEN * len(script))
+            text = "".join(script).strip()
+            return web.json_response({**_piece(request, asked, text, reason), **_usage(asked, script)})
         finally:
             self._running -= 1
             self._ended += 1
@@ -128,26 +144,48 @@ class ScriptedServer:
             self._running -= 1
             self._ended += 1
 
-    async def _stream(self, request: web.Request, asked: dict[str, Any]) -> web.StreamResponse:
+    async def _stream(
+        self, request: web.Request, asked: dict[str, Any], script: Sequence[str], reason: str
+    ) -> web.StreamResponse:
         response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
         await response.prepare(request)
-        words = []
-        async for word in self._words(asked):
-            words.append(word)
-            await response.write(_event(_piece(request, asked, f"{word} ", None)))
-        await response.write(_event(_piece(request, asked, "", "length")))
+        for token in script:
+            await asyncio.sleep(_SECONDS_PER_TOKEN)
+            await response.write(_event(_piece(request, asked, token, None)))
+        await response.write(_event(_piece(request, asked, "", reason)))
         if (asked.get("stream_options") or {}).get("include_usage"):
             await response.write(
-                _event({**_piece(request, asked, "", None), "choices": [], **_usage(asked, words)})
+                _event({**_piece(request, asked, "", None), "choices": [], **_usage(asked, script)})
             )
         await response.write(b"data: [DONE]\n\n")
         return response
 
-    async def _words(self, asked: dict[str, Any]) -> AsyncIterator[str]:
+    def _script(self, asked: dict[str, Any]) -> tuple[Sequence[str], str]:
+        """Return the tokens of the answer, and why it ends. Raises _UnscriptedError if there is no script."""
         given = [asked[name] for name in _LIMITS if isinstance(asked.get(name), int)]
-        for index in range(given[0] if given else self._settings.answer_tokens):
-            await asyncio.sleep(_SECONDS_PER_TOKEN)
-            yield _WORDS[index % len(_WORDS)]
+        limit = given[0] if given else self._settings.answer_tokens
+        if asked.get("n") not in (None, 1):
+            raise _UnscriptedError(
+                "n", "the scripted server gives one answer per request; send several requests"
+            )
+        if asked.get("tool_choice") not in (None, "auto", "none"):
+            raise _UnscriptedError(
+                "tool_choice",
+                "the scripted server calls no tool; send 'auto', or use an engine that Dynamo runs",
+            )
+        wanted = asked.get("response_format") or {"type": "text"}
+        try:
+            if wanted["type"] == "text":
+                return [f"{_WORDS[index % len(_WORDS)]} " for index in range(limit)], "length"
+            schema = (
+                wanted["json_schema"]["schema"] if wanted["type"] == "json_schema" else {"type": "object"}
+            )
+            tokens = structured_tokens({"json": schema}, limit)
+        except (KeyError, TypeError) as error:
+            raise _UnscriptedError("response_format", f"it has no {error}") from error
+        except NoExampleError as error:
+            raise _UnscriptedError("response_format", str(error)) from error
+        return tokens[:limit], "stop" if len(tokens) <= limit else "length"
 
 
 def _piece(request: web.Request, asked: dict[str, Any], text: str, reason: str | None) -> dict[str, Any]:
@@ -184,8 +222,10 @@ def _event(content: dict[str, Any]) -> bytes:
     return f"data: {json.dumps(content)}\n\n".encode()
 
 
-def _refused(status: int, message: str) -> web.Response:
-    return web.json_response({"error": {"message": message, "code": status}}, status=status)
+def _refused(status: int, message: str, param: str | None = None) -> web.Response:
+    """Return an error in the format of the OpenAI API."""
+    error = {"message": message, "type": "invalid_request_error", "param": param, "code": None}
+    return web.json_response({"error": error}, status=status)
 
 
 async def main(arguments: Sequence[str]) -> None:
