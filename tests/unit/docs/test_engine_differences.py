@@ -12,4 +12,4 @@ SCRIPT = runpy.run_path(str(root() / "scripts" / "write_engine_differences.py"))
 def test_the_table_is_written_anew() -> None:
     written = SCRIPT["page_text"]("<!-- differences -->\nSTALE\n<!-- end of differences -->\n")
     assert "STALE" not in written
-    assert "| several choices (`n`) | one choice |" in written
+    assert "| `logprobs` | none, whatever the request asks for |" in written
