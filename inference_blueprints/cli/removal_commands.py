@@ -14,11 +14,13 @@ import typer
 from inference_blueprints.cli.blueprint_commands import load
 from inference_blueprints.cli.json_output import print_json, print_progress
 from inference_blueprints.cli.options import NameOrPath, Output, OutputOption
+from inference_blueprints.report.plan.cells import counted
 from inference_contracts.errors import UserError
 
 if TYPE_CHECKING:
     from inference_blueprints.operate.ownership.platform_operation import PlatformOperation
     from inference_blueprints.operate.removal.platform_removal import Removal, Retained
+    from inference_catalog import ServicePrices
 
 Yes = Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")]
 
@@ -34,7 +36,7 @@ def destroy(
     yes: Yes = False,  # noqa: FBT002 - an option
     output: OutputOption = Output.TEXT,
 ) -> None:
-    """Delete a platform and check that nothing billable is left."""
+    """Delete a platform, check that nothing else billable is left, and say what the kept data costs."""
     target = _target(name_or_path, output)
     with target.operation("destroy") as operation:
         stacks = [stack.name for stack in target.removal.stacks()]
@@ -46,7 +48,7 @@ def destroy(
         retained = target.removal.destroy()
         operation.forget_platform()
     target.report(stacks, retained)
-    target.say(f"{target.platform}: nothing billable is left")
+    target.say(f"{target.platform}: {target.what_stays(retained)}")
 
 
 def prune(
@@ -87,6 +89,8 @@ class _Target:
     account: str
     region: str
     removal: Removal
+    services: ServicePrices
+    """Prices of what stays."""
     output: Output
     operation: Callable[[str], AbstractContextManager[PlatformOperation]]
     """From the name of a command to a context in which no other operator changes the platform."""
@@ -105,6 +109,20 @@ class _Target:
         if typer.prompt(question, err=self.output is Output.JSON) != self.platform:
             raise UserError("nothing was deleted: the typed name is not the platform's name")
 
+    def what_stays(self, retained: Sequence[Retained]) -> str:
+        """Say what a deleted platform still costs."""
+        if not retained:
+            return "nothing billable is left"
+        known = [usd for each in retained if (usd := each.usd_per_month(self.services)) is not None]
+        parts = [f"{sum(known):.2f} USD a month for {counted(len(known), 'key')}"] if known else []
+        if held := len(retained) - len(known):
+            parts.append(f"what {counted(held, 'other resource')} {'holds' if held == 1 else 'hold'}")
+        where = f"prices of {self.services.region}, {self.services.date}"
+        return (
+            f"deleted. What is listed as kept stays and is billed: {' and '.join(parts)} ({where}). "
+            "Nothing else billable is left"
+        )
+
     def report(self, deleted: Sequence[str], retained: Sequence[Retained]) -> None:
         """Report the deleted stacks, and the data that the blueprint's dataRemoval keeps."""
         if self.output is Output.JSON:
@@ -115,18 +133,26 @@ class _Target:
                     "region": self.region,
                     "deletedStacks": list(deleted),
                     "retained": [
-                        {"stack": each.stack, "type": each.resource_type, "id": each.physical_id}
+                        {
+                            "stack": each.stack,
+                            "type": each.resource_type,
+                            "id": each.physical_id,
+                            "usdPerMonth": each.usd_per_month(self.services),
+                            "usdPerGbMonth": each.usd_per_gb_month(self.services),
+                        }
                         for each in retained
                     ],
                 }
             )
             return
         for each in retained:
-            self.say(f"kept: {each.resource_type} {each.physical_id} of {each.stack}")
+            price = each.price(self.services)
+            self.say(f"kept: {each.resource_type} {each.physical_id} of {each.stack}: {price}")
 
 
 def _target(name_or_path: str, output: Output) -> _Target:
     """Return the blueprint's platform in the blueprint's account."""
+    import inference_catalog as catalog
     from inference_blueprints.operate.aws.account import Account
     from inference_blueprints.operate.ownership.platform_operation import file_identity, platform_operation
     from inference_blueprints.operate.removal.platform_removal import Removal
@@ -148,7 +174,8 @@ def _target(name_or_path: str, output: Output) -> _Target:
         identity = file_identity(account, path, loaded.lock)
         return platform_operation(account, name, command=command, file=path, identity=identity, say=say)
 
-    return _Target(name, account.number, environment.region, removal, output, start)
+    services = catalog.service_prices(environment.region)
+    return _Target(name, account.number, environment.region, removal, services, output, start)
 
 
 def _say(line: str, output: Output) -> None:

@@ -26,12 +26,14 @@ from inference_blueprints.operate.ecs_cluster import (
 )
 from inference_blueprints.operate.removal import leftovers
 from inference_blueprints.synthesis import synthesise
+from inference_catalog import ServicePrices
 from inference_catalog.tags import PLATFORM_TAG
 from inference_contracts.errors import UserError
 
 #: Seconds between two requests to CloudFormation.
 POLL_SECONDS = 2.0
 _NESTED_TYPE = "AWS::CloudFormation::Stack"
+_CACHE_TYPE = "AWS::ElastiCache::ServerlessCache"
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +44,21 @@ class Retained:
     resource_type: str
     physical_id: str
     """`resource_type`, `physical_id`: Such as ``AWS::S3::Bucket`` and the bucket's name."""
+
+    def usd_per_month(self, services: ServicePrices) -> float | None:
+        """Return what it costs a month whatever it holds; None if this depends on use or is not known."""
+        return services.usd("kms_key") if self.resource_type == "AWS::KMS::Key" else None
+
+    def usd_per_gb_month(self, services: ServicePrices) -> float | None:
+        """Return what a GB in it costs a month; None if nothing is stored in it, or no price is known."""
+        return services.usd("s3_standard") if self.resource_type == "AWS::S3::Bucket" else None
+
+    def price(self, services: ServicePrices) -> str:
+        """Return what it costs in words."""
+        monthly, stored = self.usd_per_month(services), self.usd_per_gb_month(services)
+        if monthly is not None:
+            return f"{monthly:.2f} USD a month"
+        return "no known price" if stored is None else f"{stored:g} USD a month per GB that it holds"
 
 
 def delete_stacks(
@@ -58,6 +75,7 @@ def delete_stacks(
     busy = [f"{stack.name} is {stack.status}" for stack in stacks if _is_changing(stack.status)]
     if busy:
         raise UserError(f"{'; '.join(busy)}; wait until this operation ends, then run this command again")
+    snapshots = [kept for stack in stacks for kept in _last_snapshots(cloudformation, stack)]
     for stack in stacks:
         say(f"{stack.name}: deleting")
         cloudformation.update_termination_protection(
@@ -68,7 +86,7 @@ def delete_stacks(
     if failures:
         advices = dict.fromkeys(each for line in failures if (each := advice(line, blueprint)))
         raise UserError("\n".join([*failures, *(f"what to do: {each}" for each in advices)]))
-    return [kept for stack in stacks for kept in _retained(cloudformation, stack)]
+    return [*(kept for stack in stacks for kept in _retained(cloudformation, stack)), *snapshots]
 
 
 def _is_changing(status: str) -> bool:
@@ -115,6 +133,21 @@ def _retained(cloudformation: Any, stack: DeployedStack) -> Iterator[Retained]:
     for event in _newest_events(cloudformation, stack):
         if event["ResourceStatus"] == "DELETE_SKIPPED":
             yield Retained(stack.name, event["ResourceType"], event["PhysicalResourceId"])
+
+
+def _last_snapshots(cloudformation: Any, stack: DeployedStack) -> Iterator[Retained]:
+    """Yield the snapshots that ElastiCache makes of caches before it deletes them, and then bills.
+
+    No event of the stack names them. Their name is a property of the cache
+    (https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/aws-resource-elasticache-serverlesscache.html).
+    """
+    if stack.status == "REVIEW_IN_PROGRESS":  # it has no template yet
+        return
+    template = cloudformation.get_template(StackName=stack.stack_id, TemplateStage="Original")["TemplateBody"]
+    for resource in template.get("Resources", {}).values():
+        properties = resource.get("Properties", {})
+        if resource["Type"] == _CACHE_TYPE and "FinalSnapshotName" in properties:
+            yield Retained(stack.name, f"last snapshot of {_CACHE_TYPE}", properties["ServerlessCacheName"])
 
 
 #: Maximum time in seconds for nodes to end after their pools are deleted.

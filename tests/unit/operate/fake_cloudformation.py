@@ -77,7 +77,7 @@ class FakeCloudFormation:
 
     def get_template(self, *, StackName: str, TemplateStage: str) -> dict[str, Any]:  # noqa: N803
         assert TemplateStage == "Original"
-        return {"TemplateBody": self.templates[self._find(StackName)["StackName"]]}
+        return {"TemplateBody": self.templates.get(self._find(StackName)["StackName"], {})}
 
     def get_paginator(self, operation: str) -> _Paginator:
         return _Paginator(getattr(self, f"_{operation}"))

@@ -8,6 +8,7 @@ import pytest
 from moto.core import DEFAULT_ACCOUNT_ID
 from moto.ec2.models import ec2_backends
 
+import inference_catalog as catalog
 from inference_blueprints.operate.aws.account import Account
 from inference_blueprints.operate.cloudformation.deployed_stacks import (
     DeployedStack,
@@ -95,6 +96,31 @@ def test_destroy_removes_protected_stacks_and_says_what_is_kept(
         "try-Cluster: deleted",
         "try-Data: deleted",
     ]
+
+
+def test_the_last_snapshot_of_a_cache_stays_and_is_named(stacks: FakeCloudFormation, remove: Removal) -> None:
+    """No event of CloudFormation names it, so `destroy` said that nothing billable was left."""
+    properties = {"ServerlessCacheName": "try-signals", "FinalSnapshotName": {"Fn::Join": ["", ["x"]]}}
+    cache = {"Type": "AWS::ElastiCache::ServerlessCache", "Properties": properties}
+    other = {"Type": "AWS::ElastiCache::ServerlessCache", "Properties": {"ServerlessCacheName": "gone"}}
+    stacks.add("try-Stores")
+    stacks.templates["try-Stores"] = {"Resources": {"Cache": cache, "Other": other}}
+    [kept] = remove.destroy()
+    assert kept == Retained("try-Stores", "last snapshot of AWS::ElastiCache::ServerlessCache", "try-signals")
+    assert kept.price(catalog.service_prices(REGION)) == "no known price"
+
+
+def test_what_stays_has_the_prices_of_the_plan() -> None:
+    services = catalog.service_prices(REGION)
+    key = Retained("try-Data", "AWS::KMS::Key", "k")
+    bucket = Retained("try-Data", "AWS::S3::Bucket", "b")
+    assert key.price(services) == f"{services.usd('kms_key'):.2f} USD a month"
+    assert (key.usd_per_month(services), key.usd_per_gb_month(services)) == (services.usd("kms_key"), None)
+    assert bucket.price(services) == f"{services.usd('s3_standard'):g} USD a month per GB that it holds"
+    assert (bucket.usd_per_month(services), bucket.usd_per_gb_month(services)) == (
+        None,
+        services.usd("s3_standard"),
+    )
 
 
 def test_nodes_are_waited_for_while_karpenter_is_there_to_end_them(
