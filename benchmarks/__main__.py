@@ -11,6 +11,7 @@ from benchmarks.harness.discovery import UnknownBenchmarkError, choose, discover
 from benchmarks.harness.figure import Figure
 from benchmarks.harness.recorded_results import markdown, merge
 from benchmarks.harness.timing import ROOT, BenchmarkError
+from inference_contracts.number_text import number
 
 
 def main(arguments: list[str]) -> int:
@@ -51,11 +52,13 @@ def main(arguments: list[str]) -> int:
 
 def _line(figure: Figure) -> str:
     """Return a figure on one line."""
-    ratio = "" if figure.ratio is None else f", {figure.ratio:.2f} of {figure.baseline:.3g} {figure.unit}"
+    ratio = ""
+    if figure.ratio is not None and figure.baseline is not None:
+        ratio = f", {figure.ratio:.2f} of {number(figure.baseline)} {figure.unit}"
     goal = (
         "" if figure.goal is None else f", goal at most {figure.goal:g}: {'met' if figure.met else 'MISSED'}"
     )
-    return f"{figure.name}: {figure.value:.3g} {figure.unit}{ratio}{goal}"
+    return f"{figure.name}: {number(figure.value)} {figure.unit}{ratio}{goal}"
 
 
 if __name__ == "__main__":

@@ -12,7 +12,6 @@ from inference_blueprints.spec.rule_table import all_rules
 from inference_blueprints.spec.schema import json_schema
 from inference_blueprints.spec.structure import Key, is_choice, keys, walk
 from inference_blueprints.spec.types import Section
-from inference_contracts.number_text import number
 
 #: Comparison signs of JSON Schema's limits.
 _LIMITS = {"minimum": "≥", "exclusiveMinimum": ">", "maximum": "≤", "exclusiveMaximum": "<"}
@@ -72,7 +71,7 @@ def _words(schema: dict[str, Any]) -> str:
         values = schema["additionalProperties"]
         # The only definition that is not a section is that of any value of JSON.
         return f"mapping of names to: {'any value' if '$ref' in values else _words(values)}"
-    limits = [f"{sign} {number(schema[name], 12)}" for name, sign in _LIMITS.items() if name in schema]
+    limits = [f"{sign} {schema[name]:.12g}" for name, sign in _LIMITS.items() if name in schema]
     return ", ".join([_KINDS[schema["type"]], *limits])
 
 

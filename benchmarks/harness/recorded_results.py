@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.harness.figure import Figure
+from inference_contracts.number_text import number
 
 _HEADER = """# Benchmarks
 
@@ -74,8 +75,8 @@ def _row(entry: Entry) -> tuple[str, ...]:
     limit = "" if goal is None else f"at most {goal:g}" + ("" if ratio is not None else f" {unit}")
     return (
         name,
-        f"{entry['value']:.3g} {unit}",
-        "" if baseline is None else f"{baseline:.3g} {unit}",
+        f"{number(entry['value'])} {unit}",
+        "" if baseline is None else f"{number(baseline)} {unit}",
         "" if ratio is None else f"{ratio:.2f}",
         limit,
         {True: "yes", False: "**no**", None: ""}[entry["met"]],
