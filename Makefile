@@ -35,7 +35,7 @@ setup: $(READY) ## prepare .venv with the command `blueprints` and all tools
 $(READY): pyproject.toml $(PARTS:%=%/pyproject.toml) requirements.lock package-lock.json scripts/setup.sh
 	@PYTHON=$(PYTHON) sh scripts/setup.sh
 
-run: $(READY) ## deploy a blueprint to this machine and send requests: make run BLUEPRINT=NAME_OR_PATH ENGINES=vllm
+run: $(READY) ## serve a blueprint on this machine, deploy and test it: make run BLUEPRINT=NAME_OR_PATH ENGINES=vllm
 	@exec $(BIN)/blueprints local up "$(BLUEPRINT)" $(if $(ENGINES),--engines "$(ENGINES)") $(if $(GGUF),--gguf "$(GGUF)")
 
 test: $(READY) ## run the tests of every commit: unit, charts, runtime and templates; nothing is built, no server starts

@@ -41,7 +41,7 @@ from inference_local.emulator.serverless_cache.valkey_server import ValkeyServer
 from inference_local.java import java_programs
 from inference_local.processes.child_processes import ProcessGroup
 from inference_local.run_state import RunningModel
-from inference_local.run_steps import Steps
+from inference_local.run_steps import CLICKS, Steps
 from inference_local.serving.simulated_kind import SimulatedKind
 from inference_local.streaming.click_stream import Click
 from inference_local.streaming.job_processes import (
@@ -118,7 +118,7 @@ def _stream(blueprint: Blueprint, url: str, directory: Path) -> tuple[float, flo
     Return the 99th percentile of the time from event to signal, and the time of recovery, in seconds.
     """
     models = [RunningModel(model.name, f"{url}/v1", _CONTEXT) for model in blueprint.spec.models]
-    steps = Steps(Console(stderr=True), 1)
+    steps = Steps(Console(stderr=True), [CLICKS])
     engines = SimulatedKind(blueprint)
     outcome, _ = run_streaming(
         blueprint, models, directory, engines=engines, steps=steps, seconds=_STREAM_SECONDS

@@ -32,11 +32,6 @@ class CallerOutcomes:
 NO_CALLERS = CallerOutcomes()
 
 
-def caller_steps(blueprint: Blueprint) -> int:
-    """Return how many steps `run_callers` shows."""
-    return bool(real_time_models(blueprint)) + bool(blueprint.spec.streaming)
-
-
 def run_callers(
     blueprint: Blueprint,
     models: Sequence[RunningModel],

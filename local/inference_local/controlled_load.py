@@ -10,7 +10,7 @@ from threading import Event
 from typing import TypeVar
 
 from inference_blueprints.loading import LoadedBlueprint
-from inference_blueprints.measure.replay.ramp import TWO_RAMPS
+from inference_blueprints.measure.replay import ramp as ramps
 from inference_local.batch.batch_outcome import BatchOutcome
 from inference_local.controllers.controller_outcomes import (
     ControllerOutcomes,
@@ -19,7 +19,7 @@ from inference_local.local_platform import LocalPlatform
 from inference_local.measured_run import replay
 from inference_local.report.report_types import ModelRun
 from inference_local.run_state import RunningModel
-from inference_local.run_steps import Steps
+from inference_local.run_steps import BATCH_BESIDE, SLOW_WORKER, TWO_RAMPS, Steps
 from inference_local.scaling.scaling_outcome import ScalingOutcome
 from inference_local.serving.engine_kind import EngineKind
 from inference_local.serving.platform_parts import PlatformPart
@@ -75,13 +75,13 @@ def run_controlled(
                 steps=steps,
                 seconds=2 * ramp,
                 follows_ramp=True,
-                ramp=TWO_RAMPS,
-                title="Replay two ramps, the second beside a batch job",
+                ramp=ramps.TWO_RAMPS,
+                title=TWO_RAMPS,
             )
-            with steps.step("Slow a worker down until its node is replaced") as step:
+            with steps.step(SLOW_WORKER) as step:
                 slowed = slow.result()
                 step.result = f"{slowed.case.get('state', 'not found')}, {slowed.streams} streams"
-            with steps.step("Wait for the batch job") as step:
+            with steps.step(BATCH_BESIDE) as step:
                 batch = (job.result(),)
                 step.result = f"{batch[0].completed} of {batch[0].requests} requests answered"
         finally:

@@ -1,4 +1,4 @@
-"""Commands for a platform on this machine: local up, down, status, token, signals, replay, prepare."""
+"""Commands for a platform on this machine: local up, down, status, env, token, signals, replay, prepare."""
 
 from __future__ import annotations
 
@@ -37,6 +37,10 @@ def register(root: typer.Typer) -> None:
 
 Seconds = Annotated[float | None, typer.Option("--seconds", min=1.0, help="How long to send requests.")]
 
+Full = Annotated[
+    bool, typer.Option("--full", help="Print the whole report. Default: ten lines; the rest is in its file.")
+]
+
 ControlPlane = Annotated[
     bool,
     typer.Option(
@@ -74,10 +78,20 @@ def up(
         ),
     ] = None,
     control_plane: ControlPlane = False,
+    port: Annotated[
+        int | None,
+        typer.Option(
+            "--port",
+            min=1024,
+            max=65535,
+            help="Port of the first model's endpoint; others take the next ones. Default: free ports.",
+        ),
+    ] = None,
+    full: Full = False,
     run_directory: RunDirectory = DEFAULT_RUN_DIRECTORY,
     output: OutputOption = Output.TEXT,
 ) -> None:
-    """Deploy to an AWS emulator, serve the models, replay a trace. At the end, print a report."""
+    """Serve the models, deploy to an AWS emulator, replay a trace. At the end, print a report."""
     import sys
 
     from rich.console import Console
@@ -87,6 +101,8 @@ def up(
     from inference_local.report.report_types import Report
     from inference_local.run import run
     from inference_local.serving.engine_kinds import default_engines
+
+    console = Console(stderr=output is Output.JSON)
 
     def reported(report: Report) -> None:
         if output is Output.JSON:
@@ -104,10 +120,13 @@ def up(
                 engines=engines or default_engines(loaded.blueprint),
                 control_plane=control_plane,
                 gguf=gguf,
-                console=Console(stderr=output is Output.JSON),
+                port=port,
+                full=full,
+                console=console,
                 reported=reported,
             )
     except Interrupted as interruption:
+        console.print("Stopped. No process of it is left.")
         raise typer.Exit(interruption.exit_code) from None
 
 
@@ -145,6 +164,29 @@ def status(run_directory: RunDirectory = DEFAULT_RUN_DIRECTORY, output: OutputOp
             print(f"signals  {state.signals.address.host}:{state.signals.address.port}")
     if state is None:
         raise typer.Exit(ExitCode.FAILED)
+
+
+@app.command()
+def env(run_directory: RunDirectory = DEFAULT_RUN_DIRECTORY, output: OutputOption = Output.TEXT) -> None:
+    """Print the variables with which clients use the running platform: eval "$(blueprints local env)".
+
+    They are those of OpenAI's clients for the first model, of AWS clients, and of the signal library.
+    """
+    import shlex
+
+    from inference_local import run_state
+
+    state = run_state.live_state(run_directory)
+    if state is None or not state.environment:
+        what = "nothing is running" if state is None else "the stacks are not deployed yet"
+        raise UserError(
+            f"{run_directory}: {what}; start a platform with: blueprints local up NAME_OR_PATH --keep"
+        )
+    if output is Output.JSON:
+        print_json(state.variables())
+        return
+    for name, value in state.variables().items():
+        print(f"export {name}={shlex.quote(value)}")
 
 
 @app.command()
@@ -190,7 +232,9 @@ def signals(
 @app.command()
 def replay(
     name_or_path: NameOrPath,
+    *,
     seconds: Seconds = None,
+    full: Full = False,
     run_directory: RunDirectory = DEFAULT_RUN_DIRECTORY,
     output: OutputOption = Output.TEXT,
 ) -> None:
@@ -208,7 +252,9 @@ def replay(
     from inference_local.report.report_builder import as_dict
 
     console = Console(stderr=output is Output.JSON)
-    report = replay_again(load(name_or_path), state, run_directory, seconds=seconds, console=console)
+    report = replay_again(
+        load(name_or_path), state, run_directory, seconds=seconds, console=console, full=full
+    )
     if output is Output.JSON:
         print_json(as_dict(report))
 

@@ -2,63 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 from inference_blueprints.loading import LoadedBlueprint
 from inference_blueprints.serving.types import ServingPlan
 from inference_blueprints.spec.controllers import controllers_of
 from inference_contracts.controller_calls import CONTROLLERS
-from inference_local.batch.batch_outcome import BatchOutcome
-from inference_local.batch.local_batch import LocalBatch
-from inference_local.controllers.controlled_parts import (
-    HEALTH_FACTOR,
-    control,
-    controlled_platform_parts,
-)
-from inference_local.controllers.controlled_run import ControlledRun
-from inference_local.controllers.worker_series import controllers_rules
-from inference_local.emulator import emulator_parts
-from inference_local.emulator.emulator import DEFAULT_ACCOUNT, Emulator
-from inference_local.emulator.emulator_deploy import bootstrap
-from inference_local.platform_steps import (
-    build_control_plane,
-    deploy_stacks,
-    empty_directory,
-    start_prometheus,
-    write_templates,
-)
+from inference_local import platform_steps
 from inference_local.processes.child_processes import ProcessGroup
 from inference_local.processes.restarts import Restarts
-from inference_local.prometheus.local_prometheus import LocalPrometheus, ScrapeTarget
 from inference_local.run_state import RunningBatch, RunningSignals
-from inference_local.run_steps import Steps
-from inference_local.scaling.elastic_parts import (
-    elastic_platform_parts,
-    elastic_roles,
-    scrape_targets,
-)
-from inference_local.scaling.elastic_run import ElasticRun
+from inference_local.run_steps import BATCH_JOBS, CONTROL_PLANE, EMULATOR, KILLS, STACKS, TEMPLATES, Steps
 from inference_local.serving.engine_kind import EngineKind
 from inference_local.serving.local_endpoint import LocalEndpoint
 from inference_local.serving.local_serving import LocalServing
 from inference_local.serving.platform_parts import PlatformPart, Replacement
 from inference_local.serving.served_process import ServedProcess
 from inference_local.serving.simulated_kind import SimulatedKind
-from inference_local.worker_kills import kill_workers
 from inference_local.worker_losses import WorkerLoss
 
-_STEP_COUNT = 4
+# What comes after the engines is imported when it is needed: clients of AWS, Kafka and OpenAI take seconds.
+if TYPE_CHECKING:
+    from inference_local.batch.batch_outcome import BatchOutcome
+    from inference_local.batch.local_batch import LocalBatch
+    from inference_local.controllers.controlled_run import ControlledRun
+    from inference_local.emulator.emulator import Emulator
+    from inference_local.prometheus.local_prometheus import LocalPrometheus, ScrapeTarget
+    from inference_local.scaling.elastic_run import ElasticRun
 
 
 @dataclass(frozen=True, slots=True)
 class Deployed:
-    """A started platform."""
+    """A platform whose models are served and whose stacks are deployed."""
 
     endpoints: tuple[LocalEndpoint, ...]
     """The endpoint of each model."""
@@ -72,17 +53,20 @@ class Deployed:
     """The signal store. None if the blueprint has none."""
     processes: tuple[ServedProcess, ...] = ()
     """Its frontends and worker processes."""
+    environment: Mapping[str, str] = field(default_factory=dict)
+    """Variables that point AWS clients at the emulator."""
 
 
 class LocalPlatform:
     """Runs the stacks of a blueprint on the AWS emulator and its models on engines of this machine.
 
-    Use it as a context manager.
+    Use it as a context manager. Engines need only the plan, so `serve` comes before `deploy`.
 
     run_directory: Folder for templates, logs and records. Files of an earlier run are removed.
     engines: The engines. By default, simulated ones.
     control_plane: Whether the EKS cluster is a real Kubernetes API server with fake nodes. Otherwise, objects
         are only recorded.
+    port: Port of the first model's endpoint; those of further models follow it. None for free ports.
     """
 
     def __init__(
@@ -93,12 +77,14 @@ class LocalPlatform:
         *,
         engines: EngineKind | None = None,
         control_plane: bool = False,
+        port: int | None = None,
     ) -> None:
         self._engines = engines or SimulatedKind(loaded.blueprint)
         self._loaded = loaded
         self._plan = plan
         self._directory = run_directory.resolve()
         self._control_plane = control_plane
+        self._port = port
         self._resources = ExitStack()
         self._checks: list[Callable[[], None]] = []
         self._processes = ProcessGroup()
@@ -118,33 +104,76 @@ class LocalPlatform:
         self._resources.close()
 
     @property
-    def step_count(self) -> int:
-        """How many steps `start` and `run_batch_jobs` show."""
-        runs_batch = self._loaded.blueprint.spec.batch is not None and not self._control_plane
-        prepares = self._engines.preparation is not None
-        return _STEP_COUNT + self._control_plane + runs_batch + prepares + self.is_elastic
+    def serving_title(self) -> str:
+        """What the step does that starts the engines."""
+        return f"Start the router and {self._engines.title}"
+
+    @property
+    def step_titles(self) -> tuple[str, ...]:
+        """What the steps of `serve` and `deploy` do."""
+        prepares = [self._engines.preparation] if self._engines.preparation else []
+        builds = [CONTROL_PLANE] if self._control_plane else []
+        return (*prepares, self.serving_title, *builds, TEMPLATES, EMULATOR, STACKS)
+
+    @property
+    def runs_batch(self) -> bool:
+        """Whether batch workers run: with a control plane, no chart that requests them is recorded."""
+        return self._loaded.blueprint.spec.batch is not None and not self._control_plane
 
     def start(self, steps: Steps) -> Deployed:
-        """Synthesise, deploy and serve.
+        """Serve and deploy. Parameters and errors are those of `serve` and `deploy`."""
+        self.serve(steps)
+        return self.deploy(steps)
+
+    def serve(self, steps: Steps) -> tuple[LocalEndpoint, ...]:
+        """Start the engines, and return the endpoint of each model once it answers.
 
         steps: Where progress is shown.
-        Raises UserError if the engines cannot run a part of the blueprint, or the app cannot be synthesised
-            or deployed. Raises ProcessDied if a process ends during the start. Raises NotReady if the engines
-            do not register in time.
+        Raises UserError if the engines cannot run a part of the blueprint. Raises ProcessDied if a process
+            ends during the start. Raises NotReady if the engines do not register in time.
         """
         self._engines.check()
-        empty_directory(self._directory)
+        platform_steps.empty_directory(self._directory)
         if self._engines.preparation:
             with steps.step(self._engines.preparation):
                 self._engines.prepare(steps.say)
+        with steps.step(self.serving_title) as step:
+            processes = self._resources.enter_context(self._processes)
+            serving = LocalServing(
+                self._plan,
+                self._loaded.blueprint,
+                self._directory / "serving",
+                processes,
+                engines=self._engines,
+                port=self._port,
+            )
+            self._serving = self._resources.enter_context(serving)
+            self._checks.append(serving.check)
+            return serving.start(lambda what: step.update(detail=what))
+
+    def deploy(self, steps: Steps) -> Deployed:
+        """Synthesise and deploy the stacks, and start what needs them.
+
+        steps: Where progress is shown.
+        Raises RuntimeError before `serve`. Raises UserError if the app cannot be synthesised or deployed.
+            Raises ProcessDied if a process has ended.
+        """
+        from inference_local.emulator import emulator_parts
+
+        serving = self.serving
+        endpoints = serving.endpoints()
         if self._control_plane:
-            build_control_plane(steps)
+            platform_steps.build_control_plane(steps)
         assembly = self._directory / "cdk.out"
-        write_templates(steps, self._loaded.file, assembly)
-        emulator = self._emulator = self._deploy(steps, assembly)
-        serving, endpoints = self._serve(steps)
+        platform_steps.write_templates(steps, self._loaded.file, assembly)
+        self.check()
+        emulator = self._emulator = self._emulate(steps)
+        platform_steps.deploy_stacks(steps, emulator, assembly, self._log("deploy"))
+        self.check()
         parts = serving.parts()
         if self._loaded.blueprint.spec.batch:
+            from inference_local.batch.local_batch import LocalBatch
+
             batch_directory = self._directory / "batch"
             self._batch = LocalBatch(
                 self._loaded.blueprint, emulator, endpoints, batch_directory, self._processes
@@ -161,6 +190,7 @@ class LocalPlatform:
             self._batch.running if self._batch else None,
             self._batch.running_signals if self._batch else None,
             serving.served_processes(),
+            emulator.environment(),
         )
 
     @property
@@ -181,10 +211,22 @@ class LocalPlatform:
 
         steps: Where progress is shown; one step.
         ramp_seconds: Length of each ramp of the load.
-        Raises RuntimeError before `start`. Raises UserError if Prometheus does not start, or an object or a
+        Raises RuntimeError before `deploy`. Raises UserError if Prometheus does not start, or an object or a
             function was not deployed.
         """
-        serving, emulator = self._started()
+        from inference_local.controllers.controlled_parts import (
+            HEALTH_FACTOR,
+            control,
+            controlled_platform_parts,
+        )
+        from inference_local.controllers.worker_series import controllers_rules
+        from inference_local.scaling.elastic_parts import (
+            elastic_platform_parts,
+            elastic_roles,
+            scrape_targets,
+        )
+
+        serving, emulator = self.serving, self._deployed()
         blueprint = self._loaded.blueprint
         roles = elastic_roles(blueprint, serving, emulator.records_directory)
         rules = controllers_rules(blueprint.metadata.name, self._plan, HEALTH_FACTOR)
@@ -214,10 +256,17 @@ class LocalPlatform:
     def follow_load(self, steps: Steps) -> tuple[ElasticRun, tuple[PlatformPart, ...]]:
         """Start Prometheus. Return what lets workers follow the load, and its rows of the table of parts.
 
-        Raises RuntimeError before `start`. Raises UserError if Prometheus does not start, or a role has no
+        Raises RuntimeError before `deploy`. Raises UserError if Prometheus does not start, or a role has no
         ScaledObject.
         """
-        serving, emulator = self._started()
+        from inference_local.scaling.elastic_parts import (
+            elastic_platform_parts,
+            elastic_roles,
+            scrape_targets,
+        )
+        from inference_local.scaling.elastic_run import ElasticRun
+
+        serving, emulator = self.serving, self._deployed()
         blueprint = self._loaded.blueprint
         roles = elastic_roles(blueprint, serving, emulator.records_directory)
         targets = partial(scrape_targets, blueprint, serving)
@@ -233,7 +282,7 @@ class LocalPlatform:
         """
         if self._batch is None or self._batch.running is None:
             return None
-        with steps.step("Run batch jobs while workers are killed") as step:
+        with steps.step(BATCH_JOBS) as step:
             outcomes = self._batch.run_jobs(lambda what: step.update(detail=what))
             requests, whole = sum(each.requests for each in outcomes), all(each.is_whole for each in outcomes)
             step.result = f"{requests} requests" + ("" if whole else ", not all answered exactly once")
@@ -243,17 +292,18 @@ class LocalPlatform:
         """Kill one worker process per role while streams are in flight, and count their outcomes.
 
         replace: Whether to start the killed processes again, which takes ten more seconds.
-        Raises RuntimeError before `start`. Raises UserError if a frontend does not answer. Raises ProcessDied
+        Raises RuntimeError before `serve`. Raises UserError if a frontend does not answer. Raises ProcessDied
             if a process ends unexpectedly. Raises NotReady if the replacements do not register in time.
         """
-        if self._serving is None:
-            raise RuntimeError("the platform is not started")
-        with steps.step("Kill workers while they serve requests") as step:
-            losses = kill_workers(self._serving, lambda what: step.update(detail=what))
+        from inference_local.worker_kills import kill_workers
+
+        serving = self.serving
+        with steps.step(KILLS) as step:
+            losses = kill_workers(serving, lambda what: step.update(detail=what))
             streams, lost = sum(loss.streams for loss in losses), sum(loss.lost for loss in losses)
             step.result = f"{streams} streams in flight, {lost} lost"
             if replace:
-                self._serving.replace_killed(lambda what: step.update(detail=what))
+                serving.replace_killed(lambda what: step.update(detail=what))
         return losses
 
     def restarts(self, say: Callable[[str], None]) -> Restarts:
@@ -277,19 +327,31 @@ class LocalPlatform:
         for check in self._checks:
             check()
 
-    def _started(self) -> tuple[LocalServing, Emulator]:
-        if self._serving is None or self._emulator is None:
-            raise RuntimeError("the platform is not started")
-        return self._serving, self._emulator
+    @property
+    def serving(self) -> LocalServing:
+        """The served models. Raises RuntimeError before `serve`."""
+        if self._serving is None:
+            raise RuntimeError("the models are not served")
+        return self._serving
+
+    def _deployed(self) -> Emulator:
+        if self._emulator is None:
+            raise RuntimeError("the stacks are not deployed")
+        return self._emulator
 
     def _prometheus(
         self, steps: Steps, targets: Iterable[ScrapeTarget], rules: str | None = None
     ) -> LocalPrometheus:
-        return start_prometheus(steps, self._directory / "prometheus", self._processes, targets, rules)
+        return platform_steps.start_prometheus(
+            steps, self._directory / "prometheus", self._processes, targets, rules
+        )
 
-    def _deploy(self, steps: Steps, assembly: Path) -> Emulator:
+    def _emulate(self, steps: Steps) -> Emulator:
+        from inference_local.emulator.emulator import DEFAULT_ACCOUNT, Emulator
+        from inference_local.emulator.emulator_deploy import bootstrap
+
         environment = self._loaded.blueprint.spec.environment
-        with steps.step("Start the AWS emulator and bootstrap it") as step:
+        with steps.step(EMULATOR) as step:
             emulator = Emulator(
                 self._directory,
                 region=environment.region,
@@ -300,24 +362,7 @@ class LocalPlatform:
             self._checks.append(emulator.check)
             bootstrap(emulator, log_path=self._log("bootstrap"), on_line=lambda _: step.update())
             step.result = emulator.endpoint_url
-        deploy_stacks(steps, emulator, assembly, self._log("deploy"))
         return emulator
-
-    def _serve(self, steps: Steps) -> tuple[LocalServing, tuple[LocalEndpoint, ...]]:
-        with steps.step(f"Start the router and {self._engines.title}") as step:
-            processes = self._resources.enter_context(self._processes)
-            serving = LocalServing(
-                self._plan,
-                self._loaded.blueprint,
-                self._directory / "serving",
-                processes,
-                engines=self._engines,
-            )
-            self._serving = self._resources.enter_context(serving)
-            self._checks.append(serving.check)
-            endpoints = serving.start(lambda what: step.update(detail=what))
-            step.result = ", ".join(endpoint.base_url for endpoint in endpoints)
-        return serving, endpoints
 
     def _log(self, name: str) -> Path:
         return self._directory / "logs" / f"{name}.log"

@@ -30,7 +30,7 @@ from inference_local.report.html import render_html
 from inference_local.report.report_builder import as_dict, build_report
 from inference_local.report.report_types import ModelRun, Report
 from inference_local.run_state import RunningModel
-from inference_local.run_steps import Step, Steps
+from inference_local.run_steps import REPLAY, Step, Steps
 from inference_local.scaling.scaling_outcome import ScalingOutcome
 from inference_local.serving.engine_kind import EngineKind
 from inference_local.serving.local_target import LocalTarget
@@ -50,7 +50,7 @@ def replay(
     seconds: float | None,
     follows_ramp: bool = False,
     ramp: RampPoints = POINTS,
-    title: str = "Replay a public trace against the models",
+    title: str = REPLAY,
 ) -> list[ModelRun]:
     """Replay the trace, scaled to each model's workload, against all models at once.
 

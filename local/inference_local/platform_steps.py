@@ -5,15 +5,15 @@ from __future__ import annotations
 import shutil
 from collections.abc import Iterable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from inference_blueprints.operate.cloudformation.stack_events import ResourceEvent, resource_counts
-from inference_blueprints.synthesis import synthesise
-from inference_local.control_plane import artefacts, build
-from inference_local.emulator.emulator import Emulator
-from inference_local.emulator.emulator_deploy import deploy
 from inference_local.processes.child_processes import ProcessGroup
-from inference_local.prometheus.local_prometheus import LocalPrometheus, ScrapeTarget
-from inference_local.run_steps import Step, Steps
+from inference_local.run_steps import CONTROL_PLANE, PROMETHEUS, STACKS, TEMPLATES, Step, Steps, shown
+
+if TYPE_CHECKING:
+    from inference_blueprints.operate.cloudformation.stack_events import ResourceEvent
+    from inference_local.emulator.emulator import Emulator
+    from inference_local.prometheus.local_prometheus import LocalPrometheus, ScrapeTarget
 
 _KEPT = {"run.lock", "state.json"}
 
@@ -33,7 +33,9 @@ class _ReadyResources:
 
 def build_control_plane(steps: Steps) -> None:
     """Build the programs that are not in the cache, before any process waits for them."""
-    with steps.step("Build the Kubernetes control plane, once per machine") as step:
+    from inference_local.control_plane import artefacts, build
+
+    with steps.step(CONTROL_PLANE) as step:
         for program in (artefacts.ETCD, artefacts.KUBERNETES, artefacts.KWOK):
             build.program(program, step.tell)
         for files in (artefacts.KWOK_STAGES, *artefacts.CUSTOM_RESOURCES, *artefacts.CHARTS):
@@ -54,15 +56,21 @@ def empty_directory(directory: Path) -> None:
 
 def write_templates(steps: Steps, file: str, assembly: Path) -> None:
     """Synthesise a blueprint's file."""
-    with steps.step("Write the CloudFormation templates") as step:
+    from inference_blueprints.operate.cloudformation.stack_events import resource_counts
+    from inference_blueprints.synthesis import synthesise
+
+    with steps.step(TEMPLATES) as step:
         templates = synthesise(file, assembly)
         count = sum(resource_counts(assembly).values())
-        step.result = f"{len(templates)} stacks, {count} resources in {assembly}"
+        step.result = f"{len(templates)} stacks, {count} resources in {shown(assembly)}"
 
 
 def deploy_stacks(steps: Steps, emulator: Emulator, assembly: Path, log_path: Path) -> None:
     """Deploy the templates to the emulator."""
-    with steps.step("Deploy all stacks to the emulator") as step:
+    from inference_blueprints.operate.cloudformation.stack_events import resource_counts
+    from inference_local.emulator.emulator_deploy import deploy
+
+    with steps.step(STACKS) as step:
         ready = _ReadyResources(step, sum(resource_counts(assembly).values()))
         deploy(emulator, assembly, log_path=log_path, on_line=lambda _: None, on_event=ready.show)
         step.result = f"{ready.complete} resources"
@@ -76,7 +84,9 @@ def start_prometheus(
     rules: str | None = None,
 ) -> LocalPrometheus:
     """Start a Prometheus that reads the targets and evaluates the rules."""
-    with steps.step("Start Prometheus") as step:
+    from inference_local.prometheus.local_prometheus import LocalPrometheus
+
+    with steps.step(PROMETHEUS) as step:
         prometheus = LocalPrometheus(directory, processes, step.tell)
         prometheus.start(targets, rules=rules)
         step.result = prometheus.base_url

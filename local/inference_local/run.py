@@ -3,39 +3,56 @@
 from __future__ import annotations
 
 import os
+import shutil
+import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from rich.console import Console
 
 from inference_blueprints.loading import LoadedBlueprint
 from inference_blueprints.measure.statistics.figure_text import amount
-from inference_blueprints.report.plan.plan_tables import print_plan
+from inference_blueprints.report.plan.short_plan import headline
 from inference_blueprints.report.plan.summary import summarise
 from inference_blueprints.serving.plan import build_plan
+from inference_blueprints.spec.shipped import shipped
 from inference_contracts.errors import UserError
-from inference_local.batch.batch_outcome import BatchOutcome
-from inference_local.batch.batch_usage import usage_lines
-from inference_local.caller_runs import caller_steps, run_callers
-from inference_local.controlled_load import run_controlled
+from inference_local.environments.run_requirements import check_machine, skipped_steps
 from inference_local.local_platform import Deployed, LocalPlatform
-from inference_local.measured_run import replay, write_report
 from inference_local.processes.child_processes import ProcessDied
 from inference_local.processes.interruption import Interrupted
+from inference_local.report.report_builder import curl_line
 from inference_local.report.report_types import ModelRun, Report
-from inference_local.report.terminal import print_report
+from inference_local.report.terminal import Answering, print_answering, print_report, print_summary
 from inference_local.run_state import RunningModel, RunState, claim
-from inference_local.run_steps import Steps
-from inference_local.scaling.coming_clients import ComingClients
-from inference_local.scaling.scaling_outcome import ScalingOutcome
+from inference_local.run_steps import (
+    BATCH_BESIDE,
+    BATCH_JOBS,
+    CLICKS,
+    CLIENTS,
+    KILLS,
+    PAGES,
+    PROMETHEUS,
+    REPLAY,
+    SLOW_WORKER,
+    TWO_RAMPS,
+    Steps,
+    shown,
+)
 from inference_local.serving.engine_kind import EngineKind
 from inference_local.serving.engine_kinds import ENGINE_KINDS, engine_kind
 from inference_local.serving.engine_names import EngineName
 from inference_local.serving.platform_parts import PlatformPart
 from inference_local.serving.readiness import NotReady
-from inference_local.signals.signal_usage import signals_usage_lines
+from inference_local.serving.serving_parts import in_short
+
+if TYPE_CHECKING:
+    from inference_local.batch.batch_outcome import BatchOutcome
+    from inference_local.scaling.scaling_outcome import ScalingOutcome
 
 _CHECK_SECONDS = 0.5
 
@@ -51,8 +68,12 @@ def run(
     engines: EngineName = EngineName.SIMULATED,
     control_plane: bool = False,
     gguf: Path | None = None,
+    port: int | None = None,
+    full: bool = False,
 ) -> None:
-    """Deploy a blueprint to this machine, replay a public trace, kill workers, and report.
+    """Serve a blueprint's models on this machine, deploy it, replay a public trace, kill workers, and report.
+
+    The models answer first: they need only the serving plan. All else goes on while they do.
 
     seconds: How long requests arrive. None for the default.
     keep: Whether to keep running after the report, until a signal arrives.
@@ -61,88 +82,176 @@ def run(
     engines: The engines that serve the models.
     control_plane: Whether to deploy to a real Kubernetes API server.
     gguf: A file of GGUF to serve in place of random weights.
-    Raises UserError if a step fails, or the blueprint has no Kubernetes API server. No process is left
-        running.
+    port: Port of the first model's endpoint; those of further models follow it. None for free ports.
+    full: Whether to print the whole report in place of ten lines.
+    Raises UserError if a step fails, the blueprint has no Kubernetes API server, or this machine lacks
+        something. No process is left running.
     """
     if control_plane and loaded.blueprint.spec.cluster.eks is None:
         raise UserError(
             f"--control-plane: got {loaded.file}, which runs on ECS; only a blueprint on EKS has a "
             "Kubernetes API server; leave the option out"
         )
-    plan = build_plan(loaded.blueprint)
-    kind = engine_kind(engines, loaded.blueprint, gguf)
-    print_plan(summarise(loaded.blueprint, plan), console)
-    with (
-        claim(run_directory) as right,
-        LocalPlatform(loaded, plan, run_directory, engines=kind, control_plane=control_plane) as platform,
-    ):
-        by_clients = platform.is_elastic and kind.elastic_load == "clients"
-        kills = not platform.is_elastic or platform.is_controlled or by_clients
-        further_steps = 1 + kills + by_clients + caller_steps(loaded.blueprint)
-        steps = Steps(console, platform.step_count + further_steps)
-        right.publish(RunState(os.getpid(), loaded.file))
-        try:
-            deployed = platform.start(steps)
-            models = tuple(
-                RunningModel(endpoint.model, endpoint.base_url, endpoint.context_length)
-                for endpoint in deployed.endpoints
-            )
-            parts, scaling, losses = deployed.parts, None, None
-            controllers = None
-            batch: tuple[BatchOutcome, ...] | None
-            if platform.is_controlled:
-                controlled = run_controlled(loaded, platform, models, kind, steps=steps, seconds=seconds)
-                runs, scaling, batch = controlled.runs, controlled.scaling, controlled.batch
-                controllers = controlled.controllers
-                parts = (*parts, *controlled.parts)
-            else:
-                send = partial(replay, loaded, models, kind, steps=steps, seconds=seconds)
-                runs, scaling, further = _follow_load(platform, kind, steps, send)
-                parts = (*parts, *further)
-            callers = run_callers(
-                loaded.blueprint, models, run_directory, engines=kind, steps=steps, seconds=seconds
-            )
-            parts = (*parts, *callers.parts)
-            if not platform.is_controlled:  # its job ran beside the load
-                batch = platform.run_batch_jobs(steps)
-            if by_clients or not platform.is_elastic:  # where they follow the replay, workers went and came
-                losses = platform.kill_workers(steps, replace=keep)
-            report = write_report(
-                loaded,
-                runs,
-                parts,
-                run_directory,
-                engines=kind,
-                replacements=deployed.replacements,
-                worker_losses=losses,
-                batch=batch,
-                scaling=scaling,
-                controllers=controllers,
-                callers=callers,
-            )
-            _show(report, run_directory, console, _usage(deployed, run_directory))
-            reported(report)
-            platform.check()
-            if keep:
-                state = RunState(
-                    os.getpid(),
-                    loaded.file,
-                    "ready",
-                    models,
-                    parts,
-                    deployed.batch,
-                    deployed.signals,
-                    engines,
-                    deployed.replacements,
-                    deployed.processes,
+    with claim(run_directory) as right:
+        plan = build_plan(loaded.blueprint)
+        kind = engine_kind(engines, loaded.blueprint, gguf)
+        check_machine(plan, run_directory, port)
+        for line in (headline(summarise(loaded.blueprint, plan)), *skipped_steps(loaded.blueprint)):
+            console.print(line, markup=False, highlight=False)
+        with LocalPlatform(
+            loaded, plan, run_directory, engines=kind, control_plane=control_plane, port=port
+        ) as platform:
+            steps = Steps(console, (*platform.step_titles, *_load_titles(loaded, platform, kind)))
+            starting = RunState(os.getpid(), loaded.file, engines=engines)
+            right.publish(starting)
+            try:
+                answering = _serve(platform, steps, starting, console)
+                right.publish(answering)
+                deployed = platform.deploy(steps)
+                ready = replace(
+                    answering,
+                    parts=deployed.parts,
+                    batch=deployed.batch,
+                    signals=deployed.signals,
+                    environment=deployed.environment,
                 )
-                right.publish(state)
-                console.print("Running. Press Ctrl-C to stop.")
-                _stay(platform, partial(console.print, soft_wrap=True, markup=False, highlight=False))
-        except ProcessDied as error:
-            raise UserError(error.line) from error
-        except NotReady as error:
-            raise UserError(str(error)) from error
+                right.publish(ready)
+                for line in _usage(deployed, run_directory):
+                    console.print(line, soft_wrap=True, markup=False, highlight=False)
+                report, parts = _load(
+                    loaded,
+                    platform,
+                    deployed,
+                    ready.models,
+                    run_directory,
+                    kind=kind,
+                    steps=steps,
+                    seconds=seconds,
+                    replaced=keep,
+                )
+                _show(report, run_directory, console, full=full, further=_next(loaded, ready, keep=keep))
+                reported(report)
+                platform.check()
+                if keep:
+                    right.publish(replace(ready, phase="ready", parts=parts))
+                    console.print("Running. Press Ctrl-C to stop.")
+                    _stay(platform, partial(console.print, soft_wrap=True, markup=False, highlight=False))
+            except ProcessDied as error:
+                raise UserError(error.line) from error
+            except NotReady as error:
+                raise UserError(str(error)) from error
+
+
+def _serve(platform: LocalPlatform, steps: Steps, state: RunState, console: Console) -> RunState:
+    """Start the engines, and print where they answer. Return the state of the run with them."""
+    endpoints = platform.serve(steps)
+    serving = platform.serving
+    print_answering(
+        [
+            Answering(
+                each.model,
+                each.base_url,
+                curl_line(each.base_url, each.model, serving.images_of(each.model)),
+            )
+            for each in endpoints
+        ],
+        in_short(serving.deployments),
+        _seconds_since_start(),
+        shown(serving.logs),
+        console,
+    )
+    console.print("All else follows while you try it. Ctrl-C ends everything.")
+    return replace(
+        state,
+        models=tuple(
+            RunningModel(endpoint.model, endpoint.base_url, endpoint.context_length) for endpoint in endpoints
+        ),
+        parts=serving.parts(),
+        replacements=serving.replacements(),
+        processes=serving.served_processes(),
+    )
+
+
+def _seconds_since_start() -> float:
+    """Return how long this process runs, with the start of its interpreter (field 22 of proc_pid_stat(5))."""
+    fields = Path("/proc/self/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
+    return time.clock_gettime(time.CLOCK_BOOTTIME) - int(fields[19]) / os.sysconf("SC_CLK_TCK")
+
+
+def _load_titles(loaded: LoadedBlueprint, platform: LocalPlatform, kind: EngineKind) -> Iterator[str]:
+    """Yield what the steps of `_load` do."""
+    spec = loaded.blueprint.spec
+    if platform.is_controlled:
+        yield from (PROMETHEUS, TWO_RAMPS, SLOW_WORKER, BATCH_BESIDE)
+    elif not platform.is_elastic:
+        yield REPLAY
+    elif kind.elastic_load == "replay":
+        yield from (PROMETHEUS, REPLAY)
+    else:
+        yield from (REPLAY, PROMETHEUS, CLIENTS)
+    if any(model.real_time for model in spec.models):
+        yield PAGES
+    if spec.streaming:
+        yield CLICKS
+    if platform.runs_batch and not platform.is_controlled:
+        yield BATCH_JOBS
+    if not platform.is_elastic or kind.elastic_load == "clients":
+        yield KILLS
+
+
+def _load(
+    loaded: LoadedBlueprint,
+    platform: LocalPlatform,
+    deployed: Deployed,
+    models: Sequence[RunningModel],
+    run_directory: Path,
+    *,
+    kind: EngineKind,
+    steps: Steps,
+    seconds: float | None,
+    replaced: bool,
+) -> tuple[Report, tuple[PlatformPart, ...]]:
+    """Send everything that a run sends, kill workers, and write the report. Return it, and all parts.
+
+    replaced: Whether killed workers are started again.
+    """
+    from inference_local.caller_runs import run_callers
+    from inference_local.controlled_load import run_controlled
+    from inference_local.measured_run import replay, write_report
+
+    parts, scaling, losses = deployed.parts, None, None
+    controllers = None
+    batch: tuple[BatchOutcome, ...] | None
+    if platform.is_controlled:
+        controlled = run_controlled(loaded, platform, models, kind, steps=steps, seconds=seconds)
+        runs, scaling, batch = controlled.runs, controlled.scaling, controlled.batch
+        controllers = controlled.controllers
+        parts = (*parts, *controlled.parts)
+    else:
+        send = partial(replay, loaded, models, kind, steps=steps, seconds=seconds)
+        runs, scaling, further = _follow_load(platform, kind, steps, send)
+        parts = (*parts, *further)
+    callers = run_callers(loaded.blueprint, models, run_directory, engines=kind, steps=steps, seconds=seconds)
+    parts = (*parts, *callers.parts)
+    if not platform.is_controlled:  # its job ran beside the load
+        batch = platform.run_batch_jobs(steps)
+    # Where workers follow the replay, they went and came.
+    if not platform.is_elastic or kind.elastic_load == "clients":
+        losses = platform.kill_workers(steps, replace=replaced)
+    report = write_report(
+        loaded,
+        runs,
+        parts,
+        run_directory,
+        engines=kind,
+        replacements=deployed.replacements,
+        worker_losses=losses,
+        batch=batch,
+        scaling=scaling,
+        controllers=controllers,
+        callers=callers,
+    )
+    return report, parts
 
 
 def _follow_load(
@@ -156,9 +265,11 @@ def _follow_load(
         with elastic:
             runs = send(follows_ramp=True)
         return runs, elastic.outcome(runs), parts
+    from inference_local.scaling.coming_clients import ComingClients
+
     runs = send()
     elastic, parts = platform.follow_load(steps)
-    with steps.step("Let workers follow clients that come and go") as step:
+    with steps.step(CLIENTS) as step:
         clients = ComingClients(elastic, engines.answer_seconds, lambda what: step.update(detail=what))
         with elastic:
             outcomes = clients.run()
@@ -171,7 +282,13 @@ def _follow_load(
 
 
 def replay_again(
-    loaded: LoadedBlueprint, state: RunState, run_directory: Path, *, seconds: float | None, console: Console
+    loaded: LoadedBlueprint,
+    state: RunState,
+    run_directory: Path,
+    *,
+    seconds: float | None,
+    console: Console,
+    full: bool = False,
 ) -> Report:
     """Replay the trace against a running platform, and replace its report.
 
@@ -179,9 +296,12 @@ def replay_again(
     state: The running platform.
     seconds: How long requests arrive. None for the default.
     console: Where progress and report are shown.
+    full: Whether to print the whole report in place of ten lines.
     """
+    from inference_local.measured_run import replay, write_report
+
     kind = ENGINE_KINDS[state.engines](loaded.blueprint)
-    runs = replay(loaded, state.models, kind, steps=Steps(console, 1), seconds=seconds)
+    runs = replay(loaded, state.models, kind, steps=Steps(console, [REPLAY]), seconds=seconds)
     report = write_report(
         loaded,
         runs,
@@ -190,22 +310,44 @@ def replay_again(
         engines=kind,
         replacements=state.replacements,
     )
-    _show(report, run_directory, console)
+    _show(report, run_directory, console, full=full)
     return report
 
 
 def _usage(deployed: Deployed, run_directory: Path) -> tuple[str, ...]:
     """Return how to use the batch API and the signal store."""
+    from inference_local.batch.batch_usage import usage_lines
+    from inference_local.signals.signal_usage import signals_usage_lines
+
     batch = usage_lines(deployed.batch, run_directory) if deployed.batch else ()
     signals = signals_usage_lines(deployed.signals, run_directory) if deployed.signals else ()
     return (*batch, *signals)
 
 
-def _show(report: Report, run_directory: Path, console: Console, usage: Sequence[str] = ()) -> None:
-    print_report(report, console)
-    for line in usage:
-        console.print(line, soft_wrap=True, markup=False, highlight=False)
-    console.print(f"report: {run_directory / 'report.html'}", soft_wrap=True, markup=False, highlight=False)
+def _next(loaded: LoadedBlueprint, state: RunState, *, keep: bool) -> tuple[tuple[str, str], ...]:
+    """Return what still answers, and what to do next."""
+    up = ("still up", f"{', '.join(model.base_url for model in state.models)} until Ctrl-C")
+    program = "blueprints" if shutil.which("blueprints") else shown(Path(sys.argv[0]).absolute())
+    names = {str(path): name for name, path in shipped().items()}
+    file = names.get(loaded.file, loaded.file)
+    return (
+        *((up,) if keep else ()),
+        ("next", f"{program} plan {file} says what it needs and costs in an account"),
+    )
+
+
+def _show(
+    report: Report,
+    run_directory: Path,
+    console: Console,
+    *,
+    full: bool,
+    further: Sequence[tuple[str, str]] = (),
+) -> None:
+    if full:
+        print_report(report, console)
+    console.print()
+    print_summary(report, run_directory / "report.html", console, further)
 
 
 def _stay(platform: LocalPlatform, say: Callable[[str], None]) -> None:

@@ -9,7 +9,7 @@ import signal
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import IO, Literal
 
@@ -69,6 +69,7 @@ class RunState:
     phase: Literal["starting", "ready"] = "starting"
     """``starting`` until the report is written, then ``ready``."""
     models: tuple[RunningModel, ...] = ()
+    """Its models. Empty until they answer."""
     parts: tuple[PlatformPart, ...] = ()
     """Which parts of the run are real, emulated, simulated or stubbed."""
     batch: RunningBatch | None = None
@@ -80,6 +81,16 @@ class RunState:
     """Settings of the plan that have another value on this machine."""
     processes: tuple[ServedProcess, ...] = ()
     """Its frontends and worker processes."""
+    environment: Mapping[str, str] = field(default_factory=dict)
+    """Variables that point AWS clients at the emulator. Empty until the stacks are deployed."""
+
+    def variables(self) -> dict[str, str]:
+        """Return the variables that clients need: of OpenAI for the first model, of AWS, and of signals."""
+        found = {}
+        if self.models:
+            found = {"OPENAI_BASE_URL": self.models[0].base_url, "OPENAI_API_KEY": "none"}
+        signals = self.signals.address.environment() if self.signals else {}
+        return {**found, **self.environment, **signals}
 
 
 class RunClaim:
@@ -100,10 +111,16 @@ def claim(run_directory: Path) -> Iterator[RunClaim]:
     """Lock a run directory for the duration of a run.
 
     run_directory: Folder of the run. It is created if it does not exist.
-    Raises UserError if another run holds the directory.
+    Raises UserError if another run holds the directory, or it cannot be written.
     """
-    run_directory.mkdir(parents=True, exist_ok=True)
-    with _lock_path(run_directory).open("a") as lock:
+    try:
+        run_directory.mkdir(parents=True, exist_ok=True)
+        opened = _lock_path(run_directory).open("a")
+    except OSError as error:
+        raise UserError(
+            f"--run-directory {run_directory}: cannot hold a run: {error.strerror}; choose another folder"
+        ) from error
+    with opened as lock:
         if not _lock(lock):
             raise UserError(
                 f"{run_directory}: another run is using this folder; "

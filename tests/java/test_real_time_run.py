@@ -9,7 +9,7 @@ from tests.local.conftest import Run
 
 
 def test_pages_get_ads_from_the_model_and_the_report_counts_them(tmp_path: Path) -> None:
-    run = Run(tmp_path / "run", "real-time", "--seconds", "5", "--no-keep")
+    run = Run(tmp_path / "run", "real-time", "--seconds", "5", "--no-keep", "--full")
     try:
         assert run.wait_for_end() == 0, run.output
     finally:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shlex
 import signal
 import subprocess
@@ -11,9 +12,11 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import boto3
 import openai
 import pytest
 
+from inference_blueprints.measure.statistics.figure_text import amount
 from inference_blueprints.resources import root
 from tests.local.conftest import BLUEPRINTS, Run
 
@@ -25,6 +28,9 @@ QUICKSTART = ("quickstart-g6e", "--seconds", "5")
 def up(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
     run = Run(tmp_path_factory.mktemp("up") / "run", *QUICKSTART, "--keep")
     try:
+        # Here and not in a test: no stack is deployed at this moment, and the model has to answer.
+        run.wait_for("[2/6] Write the CloudFormation templates ...")
+        assert answer_of(next(line for line in run.output.splitlines() if line.startswith("curl ")))
         run.wait_for("Press Ctrl-C to stop")
         yield run
         check_down(run)
@@ -60,6 +66,39 @@ def blueprints(*arguments: str) -> subprocess.CompletedProcess[str]:
     )
 
 
+def answer_of(curl: str) -> str:
+    """Send what a printed command sends, and return the text of the answer."""
+    words = shlex.split(curl)
+    url, header, body = words[2], words[words.index("-H") + 1], words[words.index("-d") + 1]
+    request = urllib.request.Request(url, body.encode(), dict([header.split(": ")]))  # noqa: S310 - loopback
+    with urllib.request.urlopen(request, timeout=60) as answer:  # noqa: S310
+        return str(json.load(answer)["choices"][0]["message"]["content"])
+
+
+def test_the_models_answer_before_anything_else_is_done(up: Run) -> None:
+    """Engines that start after the deployment let a newcomer wait for half a minute."""
+    lines = up.output.splitlines()
+    [answers] = [number for number, line in enumerate(lines) if "qwen3-8b answers (engines simulated" in line]
+    [curl] = [number for number, line in enumerate(lines) if line.startswith("curl ")]
+    [templates] = [number for number, line in enumerate(lines) if line.startswith("[2/6]") and "..." in line]
+    assert answers < curl < templates
+    assert "frontends and router real)" in lines[answers].lower()
+
+
+def test_the_end_is_ten_lines_and_the_page(up: Run) -> None:
+    """The whole report stands in the page; with --full, also here."""
+    lines = up.output.splitlines()
+    end = lines[next(n for n, line in enumerate(lines) if line.startswith("requests ")) :]
+    words = [line.split()[0] for line in end if not line.startswith(" ")]
+    assert words == [
+        *("requests", "first", "per", "price", "real", "not", "report", "still", "next"),
+        "Running.",
+    ]
+    assert len(end) <= 13
+    assert max(map(len, end)) <= 80 or str(up.run_directory) in max(end, key=len)
+    assert str(up.run_directory / "report.html") in up.output
+
+
 def test_the_report_has_the_figures_of_every_request(report: dict[str, Any]) -> None:
     assert report["requests"] > 0
     assert report["failures"] == 0
@@ -89,8 +128,8 @@ def test_the_report_says_that_a_killed_worker_lost_no_stream(up: Run, report: di
     )
     assert 0 < loss["moved"] <= loss["streams"]
     assert loss["lost"] == 0
+    assert f"1 of 2 workers killed: {amount(loss['moved'], 'answer')} moved, 0 lost" in up.output
     line = f"1 of 2 workers of qwen3-8b-main killed during {loss['streams']} answers"
-    assert line in " ".join(up.output.split())
     assert line in (up.run_directory / "report.html").read_text()
 
 
@@ -103,11 +142,7 @@ def test_the_page_is_one_file(up: Run) -> None:
 
 def test_the_printed_curl_line_works(up: Run, report: dict[str, Any]) -> None:
     assert report["curl"] in up.output.splitlines()
-    words = shlex.split(report["curl"])
-    url, header, body = words[2], words[words.index("-H") + 1], words[words.index("-d") + 1]
-    request = urllib.request.Request(url, body.encode(), dict([header.split(": ")]))  # noqa: S310 - loopback
-    with urllib.request.urlopen(request, timeout=60) as answer:  # noqa: S310
-        assert json.load(answer)["choices"][0]["message"]["content"]
+    assert answer_of(report["curl"])
 
 
 def test_models_chat_and_completions(client: openai.OpenAI) -> None:
@@ -169,6 +204,31 @@ def test_status_names_the_endpoint(up: Run, report: dict[str, Any]) -> None:
     assert state["models"][0]["base_url"] == report["endpoint"]
 
 
+def test_the_variables_lead_clients_to_this_platform(up: Run, report: dict[str, Any]) -> None:
+    """Without them, they stand only in the state of the run, for programs."""
+    printed = subprocess.run(
+        [
+            "sh",
+            "-c",
+            'eval "$("$0" local env --run-directory "$1")"; env',
+            str(BLUEPRINTS),
+            str(up.run_directory),
+        ],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={"PATH": os.environ["PATH"]},
+    )
+    variables = dict(line.split("=", 1) for line in printed.stdout.splitlines())
+    assert variables["OPENAI_BASE_URL"] == report["endpoint"]
+    session = boto3.Session(variables["AWS_ACCESS_KEY_ID"], variables["AWS_SECRET_ACCESS_KEY"])
+    client = session.client(
+        "cloudformation", variables["AWS_REGION"], endpoint_url=variables["AWS_ENDPOINT_URL"]
+    )
+    stacks = {stack["StackName"] for stack in client.describe_stacks()["Stacks"]}
+    assert "quickstart-Model-qwen3-8b" in stacks
+
+
 @pytest.fixture
 def short_answers(tmp_path: Path) -> Path:
     """The same blueprint with answers of 20 tokens, which take a tenth of the time."""
@@ -195,6 +255,7 @@ def test_a_second_run_in_the_same_folder_is_refused(up: Run) -> None:
     second = blueprints("local", "up", *QUICKSTART, "--run-directory", str(up.run_directory))
     assert second.returncode == 1
     assert "another run is using this folder" in second.stderr
+    assert second.stdout == "", "it is said before any work"
     assert up.process.poll() is None
 
 
@@ -217,6 +278,7 @@ def test_the_replay_can_be_run_again_with_another_workload(
     ("moment", "number", "exit_code"),
     [
         ("[1/6]", signal.SIGINT, 130),
+        ("[2/6]", signal.SIGTERM, 143),
         ("[3/6]", signal.SIGTERM, 143),
         ("[5/6]", signal.SIGINT, 130),
         ("[5/6]", signal.SIGKILL, -9),

@@ -17,7 +17,7 @@ from inference_local.processes.child_processes import ProcessGroup
 from inference_local.real_time.ad_pages import PagePlan, view_pages
 from inference_local.real_time.real_time_outcome import PageView, RealTimeOutcome, outcome_of
 from inference_local.run_state import RunningModel
-from inference_local.run_steps import Step, Steps
+from inference_local.run_steps import PAGES, Step, Steps
 from inference_local.serving.engine_kind import EngineKind
 from inference_local.serving.platform_parts import PlatformPart
 
@@ -74,7 +74,7 @@ def run_real_time(
     """
     models = real_time_models(blueprint)
     names = [model.name for model in models]
-    with steps.step("Send pages to a Java ad server") as step:
+    with steps.step(PAGES) as step:
         reason = (
             java_programs.missing_tools() if engines.has_times else "times mean nothing with these engines"
         )

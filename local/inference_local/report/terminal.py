@@ -1,8 +1,11 @@
-"""Prints the report to a terminal, or as plain text to other outputs."""
+"""Prints endpoints and reports to a terminal, or as plain text to other outputs."""
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 
 from rich import box
 from rich.console import Console
@@ -45,6 +48,186 @@ _STYLES: dict[State, str] = {
     "simulated": "yellow",
     "stubbed": "magenta",
 }
+
+
+#: Where the texts of a short report begin, in characters.
+_TEXT_COLUMN = 12
+_FEW_NAMES = 6
+
+
+@dataclass(frozen=True, slots=True)
+class Answering:
+    """A model that answers."""
+
+    name: str
+    base_url: str
+    """Base URL of its OpenAI API, ending in ``/v1``."""
+    curl: str
+    """A POSIX shell command that asks it."""
+
+
+def print_answering(
+    models: Sequence[Answering], how: str, seconds: float, logs: str, console: Console
+) -> None:
+    """Print the endpoint of each model, and a command that asks the first one.
+
+    how: What is real and what is simulated.
+    seconds: Time from the start of the command until all answered.
+    logs: Folder with their logs.
+    """
+    names = ", ".join(model.name for model in models)
+    verb = "answers" if len(models) == 1 else "answer"
+    console.print()
+    _print_with_end(f"{names} {verb} ({how})", f"{seconds:.1f} s", console)
+    first, *others = models
+    _print_with_end(first.base_url, f"log: {logs}", console)
+    for model in others:
+        _print_raw(console, [f"{model.base_url}  {model.name}"])
+    console.print()
+    _print_raw(console, [first.curl])
+    console.print()
+
+
+def print_summary(report: Report, path: Path, console: Console, further: Sequence[tuple[str, str]]) -> None:
+    """Print a report in about ten lines. The rest stands in its file.
+
+    path: The report's page.
+    further: Further lines: a word, and a sentence.
+    """
+    for label, text, is_bad in _short_lines(report):
+        _print_labelled(label, text, console, style="red" if is_bad else "")
+    _print_labelled("report", str(path), console)
+    for label, text in further:
+        _print_labelled(label, text, console)
+
+
+def _short_lines(report: Report) -> Iterator[tuple[str, str, bool]]:
+    """Yield a word, a sentence, and whether something went wrong."""
+    yield _short_requests(report)
+    mark = " (simulated)" if report.simulated else ""
+    measured = report.measurement
+    is_text = any(model.replayed.images is None for model in report.models)
+    if report.timed and is_text:
+        for label, row in (
+            ("first token", measured.ttft_ms),
+            ("per token", measured.time_per_output_token_ms),
+        ):
+            yield label, f"p50 {milliseconds(row.p50)} ms, p99 {milliseconds(row.p99)} ms{mark}", False
+        price = measured.price_per_million_tokens_usd
+        if price is not None:
+            yield "price", f"{price.input_and_output:.2f} USD per million tokens at this load{mark}", False
+    elif report.timed:
+        row = measured.end_to_end_ms
+        yield "images", f"p50 {milliseconds(row.p50)} ms, p99 {milliseconds(row.p99)} ms{mark}", False
+    objectives = [each for model in report.models for each in model.objectives]
+    if report.timed and objectives:
+        met = sum(each.met is True for each in objectives)
+        yield "objectives", f"{met} of {len(objectives)} met{mark}", met < len(objectives)
+    yield from _short_outcomes(report)
+    warnings = [warning for model in report.models for warning in model.warnings]
+    if warnings:
+        yield "warnings", f"{len(warnings)}: {warnings[0]}", True
+    real = [part for part in report.parts if part.state == "real"]
+    yield "real", _names(real), False
+    others = {
+        part.state: [each for each in report.parts if each.state == part.state] for part in report.parts
+    }
+    yield (
+        "not real",
+        "; ".join(f"{_names(parts)} ({state})" for state, parts in others.items() if state != "real"),
+        False,
+    )
+
+
+def _short_requests(report: Report) -> tuple[str, str, bool]:
+    measured = report.measurement
+    text = f"{measured.requests:,}, {amount(measured.failures, 'failure')}"
+    if measured.failure_reasons:
+        text += f" ({', '.join(f'{count} x {reason}' for reason, count in measured.failure_reasons.items())})"
+    losses = [loss for loss in report.worker_losses or () if loss.killed]
+    if losses:
+        killed, workers = sum(loss.killed for loss in losses), sum(loss.workers for loss in losses)
+        text += (
+            f"; {killed} of {amount(workers, 'worker')} killed: "
+            f"{amount(sum(loss.moved for loss in losses), 'answer')} moved, "
+            f"{sum(loss.lost for loss in losses)} lost"
+        )
+    return "requests", text, bool(measured.failures or sum(loss.lost for loss in losses))
+
+
+def _short_outcomes(report: Report) -> Iterator[tuple[str, str, bool]]:
+    """Yield a line for each thing besides the replay."""
+    if scaling := report.scaling:
+        text = f"{scaling.workers_min} to {amount(scaling.workers_max, 'worker')} followed the load"
+        lost = f"{amount(scaling.cut_streams, 'stream')} cut, {amount(scaling.lost, 'request')} lost"
+        yield "scaling", f"{text}; {lost}", bool(scaling.lost)
+    if controllers := report.controllers:
+        shift, health = controllers.shift, controllers.health
+        yield (
+            "shift",
+            f"{amount(shift.changes, 'change')} between interactive requests and batch",
+            shift_is_bad(shift),
+        )
+        slow = f"{health.found} of {health.injected} slow workers found, {health.replaced} replaced"
+        yield "GPU health", slow, health_is_bad(health)
+    if real_time := report.real_time:
+        text = (
+            f"SKIPPED. {real_time.skipped}"
+            if real_time.skipped
+            else f"{amount(real_time.requests, 'page')}, {amount(real_time.fallbacks, 'fallback')}; p99 "
+            f"{milliseconds(real_time.p99_ms)} ms, deadline {milliseconds(real_time.deadline_ms)} ms"
+            + (" (simulated)" if report.simulated else "")
+        )
+        yield "real time", text, real_time.is_bad
+    if streaming := report.streaming:
+        text = (
+            f"SKIPPED. {streaming.skipped}"
+            if streaming.skipped
+            else f"{amount(streaming.events, 'event')}, {amount(streaming.signals, 'signal')}, "
+            f"{streaming.lost} lost, {streaming.duplicated} duplicated"
+        )
+        yield "streaming", text, streaming.is_bad
+    for job in report.batch or ():
+        text = f"{job.queue}: {amount(job.requests, 'request')}, {job.completed} answered, {job.lost} lost"
+        text += f"; {amount(job.workers_killed, 'worker')} killed" if job.workers_killed else ""
+        yield "batch", text, not job.is_whole
+
+
+def _names(parts: Sequence[PlatformPart]) -> str:
+    """Return the names of parts, each once, and how many types of resources are among them."""
+    names = [part.name.partition(" of ")[0] for part in parts if "::" not in part.name]
+    unique = list(dict.fromkeys(names))
+    types = sum("::" in part.name for part in parts)
+    shown = unique[:_FEW_NAMES]
+    if len(unique) > _FEW_NAMES:
+        shown.append(f"{len(unique) - _FEW_NAMES} more")
+    if types:
+        shown.append(amount(types, "resource type"))
+    return ", ".join(shown)
+
+
+def _print_labelled(label: str, text: str, console: Console, style: str = "") -> None:
+    """Print a word and a sentence, wrapped below its own beginning. Long addresses stay whole."""
+    lines = textwrap.wrap(
+        text,
+        max(console.width - 1 - _TEXT_COLUMN, _TEXT_COLUMN),
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+    for number, line in enumerate(lines or [""]):
+        console.print(
+            Text.assemble(f"{'' if number else label:<{_TEXT_COLUMN}}", (line, style)), soft_wrap=True
+        )
+
+
+def _print_with_end(text: str, end: str, console: Console) -> None:
+    """Print a text, with a few words at the right if both fit on a line."""
+    room = console.width - 1 - len(text) - len(end)
+    if room > 1:
+        _print_raw(console, [f"{text}{'':{room}}{end}"])
+    else:
+        console.print(Text(text))
+        _print_raw(console, [end])
 
 
 def print_report(report: Report, console: Console) -> None:

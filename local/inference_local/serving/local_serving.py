@@ -8,6 +8,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from itertools import count
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -58,6 +59,7 @@ class LocalServing:
     processes: The process group that the processes join. It ends all of them.
     engines: The engines. By default, simulated ones.
     isolate: Whether to use a network namespace, if this machine allows one.
+    port: Port of the first model's endpoint; those of further models follow it. None for free ports.
     Raises UserError if the engines cannot run a part of the blueprint.
     """
 
@@ -70,6 +72,7 @@ class LocalServing:
         *,
         engines: EngineKind | None = None,
         isolate: bool = True,
+        port: int | None = None,
     ) -> None:
         self._engines = engines or SimulatedKind(blueprint)
         self._engines.check()
@@ -80,6 +83,7 @@ class LocalServing:
         self._directory = run_directory.resolve()
         self._processes = processes
         self._isolate = isolate
+        self._wanted_ports = {} if port is None else dict(zip(self._models, count(port), strict=False))
         self._isolation = Isolation(None, "not requested")
         self._started: list[RunningProcess] = []
         self._frontend_ports: list[tuple[FrontendProcess, int]] = []
@@ -128,6 +132,7 @@ class LocalServing:
         ports = open_listeners(
             {**routes(frontends, self._engines.mark), **pages},
             lambda command, sockets: self._start("relay", command, {}, sockets),
+            self._wanted_ports,
         )
         for deployment in self.deployments:
             self._start_workers(deployment)
@@ -314,8 +319,13 @@ class LocalServing:
     def _url(self, name: str) -> str:
         return f"http://127.0.0.1:{self._ports[name]}"
 
+    @property
+    def logs(self) -> Path:
+        """The folder with a log file per process."""
+        return self._directory / "logs"
+
     def _log(self, name: str) -> Path:
-        return self._directory / "logs" / f"{name.replace(' ', '-')}.log"
+        return self.logs / f"{name.replace(' ', '-')}.log"
 
     def _wait(self, on_progress: Callable[[str], None]) -> None:
         """Wait until all workers are registered with their frontends, and roles work together."""

@@ -34,6 +34,20 @@ def describe(deployments: Iterable[LocalDeployment], isolation: Isolation) -> tu
     return (*lines, _network(isolation))
 
 
+def in_short(deployments: Iterable[LocalDeployment]) -> str:
+    """Return how real the engines and their entry points are, such as ``engines simulated, router real``."""
+    states: dict[str, list[str]] = {}
+    for deployment in deployments:
+        entry = deployment.frontend.parts(deployment.plan.release)[0]
+        noun = entry.name.partition(" of ")[0]
+        for name, state in (
+            *(("engines", workers.state) for workers in deployment.workers),
+            (noun[0].lower() + noun[1:], entry.state),
+        ):
+            states.setdefault(name, []).append(state)
+    return ", ".join(f"{name} {' and '.join(dict.fromkeys(found))}" for name, found in states.items())
+
+
 def _engines(deployment: LocalDeployment, workers: LocalWorkers) -> PlatformPart:
     return PlatformPart(
         f"Engines of {deployment.plan.release}{_of_role(workers)}", workers.state, workers.detail

@@ -16,7 +16,7 @@ from inference_local.emulator.serverless_cache.valkey_server import ValkeyServer
 from inference_local.java import java_programs
 from inference_local.processes.child_processes import ProcessGroup
 from inference_local.run_state import RunningModel
-from inference_local.run_steps import Step, Steps
+from inference_local.run_steps import CLICKS, Step, Steps
 from inference_local.serving.engine_kind import EngineKind
 from inference_local.serving.platform_parts import PlatformPart
 from inference_local.streaming.click_stream import (
@@ -103,7 +103,7 @@ def run_streaming(
         was not killed.
     """
     job, *others = blueprint.spec.streaming
-    with steps.step("Replay clicks through the streaming job, and kill it in the middle") as step:
+    with steps.step(CLICKS) as step:
         reason = (
             java_programs.missing_tools() if engines.has_times else "these engines are too slow for a stream"
         )

@@ -18,9 +18,8 @@ RAMP_SECONDS = 20
 
 @pytest.fixture(scope="module")
 def controlled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
-    run = Run(
-        tmp_path_factory.mktemp("controlled") / "run", "capacity-and-health", "--seconds", str(RAMP_SECONDS)
-    )
+    options = ("capacity-and-health", "--seconds", str(RAMP_SECONDS), "--full")
+    run = Run(tmp_path_factory.mktemp("controlled") / "run", *options)
     try:
         for step in range(2, 9):
             run.wait_for(f"[{step}/8]")

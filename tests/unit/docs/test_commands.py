@@ -43,9 +43,9 @@ KINDS = {
     "pytest": r"pytest tests/templates$",
     # These record facts from registries: the script and its options must exist.
     "script": r"(python|uv run --script) scripts/",
-    # Sent by tests/local to an endpoint of their own.
+    # Sent by tests/local to an endpoint of their own; the variables, in a shell: tests/local/test_run.py.
     "request": rf"curl {ENDPOINT}/",
-    "emulator": rf"AWS_ENDPOINT_URL={ENDPOINT} (\w+=\S+ )*aws cloudformation describe-stacks$",
+    "emulator": r"eval \$\(blueprints local env\)$|aws cloudformation describe-stacks$",
     # The same, to the batch API of a run: tests/local/test_batch.py.
     "batch": r"export OPENAI_(BASE_URL|API_KEY)=|curl -s \$OPENAI_BASE_URL/batches ",
     # To the API itself: tests/runtime/batch/api/test_documentation.py.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -54,11 +55,45 @@ def test_what_is_published_is_read_back(tmp_path: Path) -> None:
     signals = RunningSignals(address, {"AWS_ACCESS_KEY_ID": "1"})
     processes = (ServedProcess("w 1", "m-main", "worker", "http://127.0.0.1:4", "/health", "/run/w.log"),)
     state = RunState(os.getpid(), "b.yaml", "ready", models, parts, batch, signals, processes=processes)
+    state = replace(state, environment={"AWS_REGION": "r"})
     with run_state.claim(tmp_path) as right:
         assert run_state.live_state(tmp_path) is None
         right.publish(state)
         assert run_state.live_state(tmp_path) == state
     assert run_state.live_state(tmp_path) is None
+
+
+def test_the_variables_of_a_run_lead_to_its_models_its_emulator_and_its_store() -> None:
+    """A client that lacks one of them asks the real account, or another store."""
+    address = StoreAddress("127.0.0.1", "3", "cache", "reader", "us-west-2", "/run/authority.crt")
+    models = (RunningModel("m", "http://127.0.0.1:1/v1", 4096), RunningModel("n", "http://127.0.0.1:2/v1", 1))
+    state = RunState(
+        1,
+        "b.yaml",
+        models=models,
+        signals=RunningSignals(address, {}),
+        environment={"AWS_REGION": "us-west-2"},
+    )
+    assert state.variables() == {
+        "OPENAI_BASE_URL": "http://127.0.0.1:1/v1",
+        "OPENAI_API_KEY": "none",
+        "AWS_REGION": "us-west-2",
+        "SIGNALS_HOST": "127.0.0.1",
+        "SIGNALS_PORT": "3",
+        "SIGNALS_CACHE": "cache",
+        "SIGNALS_USER": "reader",
+        "SIGNALS_REGION": "us-west-2",
+        "SIGNALS_AUTHORITY": "/run/authority.crt",
+    }
+
+
+def test_a_folder_that_cannot_be_written_is_an_error_of_the_user(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with (
+        pytest.raises(UserError, match=r"file/run: cannot hold a run: .*; choose another folder"),
+        run_state.claim(tmp_path / "file" / "run"),
+    ):
+        pass
 
 
 def test_a_second_run_in_the_same_folder_is_refused_and_the_first_goes_on(tmp_path: Path) -> None:

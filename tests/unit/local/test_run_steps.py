@@ -4,14 +4,23 @@ from __future__ import annotations
 
 import io
 
+import pytest
 from rich.console import Console
 
-from inference_local.run_steps import Steps
+from inference_local.run_steps import Step, Steps
+
+TITLES = ("Write templates", "Deploy", "Replay", "Kill workers")
 
 
-def show(*, terminal: bool) -> str:
+@pytest.fixture(autouse=True)
+def outside_of_ci(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("CI", raising=False)
+    monkeypatch.setenv("TERM", "xterm")
+
+
+def show(*, terminal: bool, width: int = 80) -> str:
     stream = io.StringIO()
-    steps = Steps(Console(file=stream, force_terminal=terminal, width=80), 2)
+    steps = Steps(Console(file=stream, force_terminal=terminal, width=width), TITLES)
     with steps.step("Write templates") as step:
         step.update(3, 7, "Network")
         step.result = "7 [templates]"
@@ -22,23 +31,49 @@ def show(*, terminal: bool) -> str:
 
 def test_without_a_terminal_each_step_is_plain_lines() -> None:
     lines = show(terminal=False).splitlines()
-    assert lines[0] == "[1/2] Write templates ..."
-    assert lines[1].startswith("[1/2] Write templates: 7 [templates] (")
-    assert lines[2:3] == ["[2/2] Deploy ..."]
+    assert lines[0] == "[1/4] Write templates ..."
+    assert lines[1].startswith("[1/4] Write templates: 7 [templates] (")
+    assert lines[2:3] == ["[2/4] Deploy ..."]
     assert lines[3] == "  etcd: building, 30 s so far"
-    assert lines[4].startswith("[2/2] Deploy (")
+    assert lines[4].startswith("[2/4] Deploy (")
 
 
-def test_a_narrow_terminal_wraps_the_last_line_of_a_step_at_words() -> None:
-    stream = io.StringIO()
-    Steps(Console(file=stream, force_terminal=True, width=30), 1).say(
-        "[1/1] Start Prometheus: http://127.0.0.1:9090"
-    )
-    lines = [line.rstrip() for line in stream.getvalue().splitlines()]
-    assert lines == ["[1/1] Start Prometheus:", "http://127.0.0.1:9090"]
+def test_a_terminal_of_continuous_integration_gets_plain_lines(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A display that overwrites itself fills the log of a job with control characters."""
+    monkeypatch.setenv("CI", "true")
+    assert "[1/4] Write templates ..." in show(terminal=True)
 
 
-def test_in_a_terminal_the_bar_shows_what_is_happening() -> None:
+def test_a_terminal_shows_what_is_done_runs_and_follows() -> None:
     shown = show(terminal=True)
-    assert "Network" in shown
+    for expected in ("[done]  Write templates: 7 [templates]", "[ 43%]  Write templates", "Network"):
+        assert expected in shown
+    for following in TITLES[1:]:
+        assert f"[    ]  {following}" in shown
     assert "etcd: building" in shown
+
+
+@pytest.mark.parametrize("width", [30, 60, 80, 120])
+def test_no_line_is_wider_than_the_terminal(width: int) -> None:
+    """A line that the terminal wraps stays behind when the display is drawn again."""
+    stream = io.StringIO()
+    steps = Steps(Console(file=stream, force_terminal=True, width=width, color_system=None), TITLES)
+    title = "Replay a public trace against the models and count all of its tokens"
+    with steps.step(title) as step:
+        step.update(detail="worker-of-a-deployment-with-a-long-name " * 4)
+        lines = steps._lines(step, TITLES).plain.splitlines()
+        step.result = "http://127.0.0.1:9090 and more words"
+    assert max(map(len, lines)) < width
+    done = stream.getvalue().rpartition("[done]")[2]
+    assert max(map(len, done.splitlines())) < width
+    assert "http://127.0.0.1:9090" in done, "an address is not cut"
+
+
+def test_the_rest_of_a_step_is_reckoned_from_its_share(monkeypatch: pytest.MonkeyPatch) -> None:
+    times = iter([100.0, 130.0, 130.0])
+    monkeypatch.setattr("inference_local.run_steps.time.monotonic", lambda: next(times))
+    step = Step("Replay", None)
+    step.update(1, 100)
+    assert step.progress == "0:30", "too early to reckon"
+    step.update(50, 200, "3 in flight")
+    assert (step.mark, step.progress) == ("[ 25%]", "3 in flight  1:30 left")

@@ -3,6 +3,7 @@
 import dataclasses
 import io
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,7 +11,8 @@ from rich.console import Console
 
 from inference_blueprints.measure.completions.request_outcome import RequestOutcome
 from inference_blueprints.spec.types import ImageRequests, Objectives, Workload
-from inference_local.report import ModelRun, print_report, render_html
+from inference_local.report import ModelRun, Report, print_report, render_html
+from inference_local.report.terminal import Answering, print_answering, print_summary
 from inference_local.scaling.scaling_outcome import WorkerSample
 from inference_local.serving.platform_parts import PlatformPart, Replacement
 from inference_local.worker_losses import WorkerLoss
@@ -222,3 +224,60 @@ def test_images_are_counted_and_not_described_by_tokens(
         assert of_text not in text
         assert of_text not in page
     assert "end to end" in page
+
+
+def summed_up(report: Report, width: int = 80) -> list[str]:
+    output = io.StringIO()
+    console = Console(file=output, width=width)
+    print_summary(report, Path("build/run/report.html"), console, [("still up", "http://127.0.0.1:4000/v1")])
+    return output.getvalue().splitlines()
+
+
+@pytest.mark.parametrize("width", [60, 80, 120])
+def test_a_short_report_fits_and_says_what_is_not_real(
+    report_of: ReportOf, usual_run: ModelRun, width: int
+) -> None:
+    """Forty lines of tables hid the figures; a summary that names only what is real would hide the rest."""
+    parts = [*PARTS, *(PlatformPart(f"AWS::EC2::Kind{number}", "stubbed", "recorded") for number in range(9))]
+    losses = (WorkerLoss("a-main", "worker", workers=2, killed=1, streams=4, moved=2, lost=0),)
+    lines = summed_up(report_of(usual_run, parts=parts, worker_losses=losses), width)
+    assert max(map(len, lines)) <= width
+    text = " ".join(" ".join(lines).split())
+    for expected in (
+        "requests 2, 1 failure (1 x HTTP 500); 1 of 2 workers killed: 2 answers moved, 0 lost",
+        "first token p50 100 ms, p99 100 ms (simulated)",
+        "objectives 0 of 1 met (simulated)",
+        "real router",
+        "not real engine (simulated); CloudFormation (emulated); controllers, 9 resource types (stubbed)",
+        "report build/run/report.html",
+        "still up http://127.0.0.1:4000/v1",
+    ):
+        assert expected in text
+    assert width < 80 or len(lines) <= 11
+
+
+def test_a_short_report_has_a_line_for_each_further_outcome(report_of: ReportOf, usual_run: ModelRun) -> None:
+    lossy = dataclasses.replace(BATCH_OUTCOME, completed=199, lost=1)
+    text = "\n".join(summed_up(report_of(usual_run, scaling=SCALING, batch=(lossy,))))
+    assert "scaling     1 to 3 workers followed the load; 0 streams cut, 0 requests lost" in text
+    assert "batch       nightly: 200 requests, 199 answered, 1 lost; 2 workers killed" in text
+    timeless = "\n".join(summed_up(report_of(usual_run, timed=False)))
+    for figure in ("first token", "price", "objectives"):
+        assert figure not in timeless
+
+
+@pytest.mark.parametrize(("width", "beside"), [(60, False), (80, True), (120, True)])
+def test_an_endpoint_has_its_time_and_a_whole_command(width: int, *, beside: bool) -> None:
+    curl = 'curl -s http://127.0.0.1:4000/v1/chat/completions -d \'{"model": "a"}\' ' + "x" * 60
+    models = [
+        Answering("a", "http://127.0.0.1:4000/v1", curl),
+        Answering("b", "http://127.0.0.1:4001/v1", ""),
+    ]
+    output = io.StringIO()
+    console = Console(file=output, width=width)
+    print_answering(models, "engines simulated, frontends and router real", 12.24, "build/run/logs", console)
+    lines = output.getvalue().splitlines()
+    assert curl in lines
+    assert "http://127.0.0.1:4001/v1  b" in lines
+    assert lines[1].startswith("a, b answer (engines simulated, frontends and router real)")
+    assert any(line.endswith("12.2 s") and len(line) > 20 for line in lines) == beside

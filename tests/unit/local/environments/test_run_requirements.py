@@ -1,0 +1,71 @@
+"""A machine that lacks something says so before a run does anything."""
+
+from __future__ import annotations
+
+import socket
+from pathlib import Path
+
+import pytest
+
+from inference_blueprints.loading import load_blueprint
+from inference_blueprints.serving.plan import build_plan
+from inference_contracts.errors import UserError
+from inference_contracts.units import GIB, MIB
+from inference_local.environments import run_requirements
+from inference_local.environments.run_requirements import (
+    FreeSpace,
+    check_machine,
+    missing_memory,
+    missing_space,
+    skipped_steps,
+    used_ports,
+)
+
+
+def test_a_full_disk_names_folder_numbers_and_remedy() -> None:
+    """Without it, a full disk ended in a traceback of the CDK's runtime after half a minute."""
+    spaces = [
+        FreeSpace(Path("build/run"), 20 * MIB, 300 * MIB, "choose another --run-directory"),
+        FreeSpace(Path("cache"), 50 * MIB, 50 * MIB, "set TMPDIR"),
+    ]
+    assert list(missing_space(spaces)) == [
+        "build/run has 20 MiB of free disk space, a run needs 300 MiB there; choose another --run-directory"
+    ]
+
+
+def test_more_workers_need_more_memory() -> None:
+    quickstart = build_plan(load_blueprint("quickstart-g6e").blueprint)
+    large = build_plan(load_blueprint("llm-d-disaggregated").blueprint)
+    assert list(missing_memory(int(1.3 * GIB), quickstart)) == []
+    [line] = missing_memory(int(1.3 * GIB), large)
+    assert line.startswith("this machine has 1.3 GiB of free memory, the run needs about 1.")
+
+
+def test_a_used_port_names_the_model_that_cannot_listen() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = other.getsockname()[1]
+        [line] = used_ports(["a"], port)
+        assert f"--port: got {port}, and a cannot listen on port {port} of 127.0.0.1" in line
+    assert list(used_ports(["a"], None)) == []
+    [line] = used_ports(["a", "b"], 65535)
+    assert "b cannot listen on port 65536" in line
+
+
+def test_everything_that_is_missing_is_said_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    plan = build_plan(load_blueprint("quickstart-g6e").blueprint)
+    monkeypatch.setattr(run_requirements, "_free_memory", lambda: GIB)
+    monkeypatch.setattr(run_requirements, "_RUN_BYTES", 2**60)
+    with pytest.raises(UserError) as error:
+        check_machine(plan, tmp_path / "not" / "there", None)
+    disk, memory = str(error.value).splitlines()
+    assert "of free disk space" in disk
+    assert "of free memory" in memory
+    assert not (tmp_path / "not").exists()
+
+
+def test_a_step_that_is_skipped_is_announced(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("inference_local.java.java_programs.missing_tools", lambda: "mvn not found")
+    assert list(skipped_steps(load_blueprint("real-time").blueprint)) == [
+        "skipped here: the ad server: mvn not found"
+    ]
+    assert list(skipped_steps(load_blueprint("quickstart-g6e").blueprint)) == []
