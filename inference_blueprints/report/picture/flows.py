@@ -5,29 +5,25 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Literal
 
 from inference_blueprints.report.picture.blocks import ARROW_GAP, Canvas, Way, draw_number
 from inference_blueprints.report.picture.drawing import HEAD, Area, Arrow, Rectangle
-from inference_blueprints.report.picture.job_blocks import batch_sentence
 from inference_blueprints.report.picture.scene import Scene
 from inference_blueprints.serving.types import KvTransfer
 
 
 @dataclass(frozen=True, slots=True)
 class Flow:
-    """One arrow between two named blocks, straight along a row or a column."""
+    """One arrow between two named blocks, straight along the row or the column that they share."""
 
     way: Way
     start: str
     end: str
     """`start`, `end`: Anchors of the blocks; the head is at the end."""
-    direction: Literal["row", "column"]
-    """Whether it runs along a row or a column."""
-    at: tuple[str, float]
-    """Anchor on whose axis it runs, and where on it: 0 is the left or upper edge, 1 the other."""
     sentence: str = ""
     """What its number explains; an arrow without a sentence has no number and continues the one before it."""
+    share: float = 0.5
+    """Where on the side that both blocks share: 0 is the left or upper end, 1 the other."""
 
     @property
     def is_dashed(self) -> bool:
@@ -57,22 +53,22 @@ def _real_time(scene: Scene) -> Iterator[Flow]:
         f"Applications call the OpenAI API under the model's name in the private zone, such as "
         f"{scene.scheme}://{first}.{scene.zone}/v1."
     )
-    yield Flow(way, "applications", "zone", "row", ("zone", 0.5), sentence)
-    sentence = f"The name leads to the load balancer, which admits {scene.sources}."
-    yield Flow(way, "zone", "balancer", "row", ("zone", 0.5), sentence)
+    yield Flow(way, "applications", "zone", sentence)
+    sentence = f"The name leads to the load balancer, which accepts requests from {scene.sources}."
+    yield Flow(way, "zone", "balancer", sentence)
     if scene.blueprint.spec.signal_store:
         sentence = "Applications read signals by key, within a request."
-        yield Flow(way, "store", "readers", "row", ("store", 0.5), sentence)
+        yield Flow(way, "store", "readers", sentence)
 
 
 def _models(scene: Scene, way: Way) -> Iterator[Flow]:
     """Yield how a request reaches a worker, whichever way it came in."""
     sentence = f"The load balancer passes the request to the model's {scene.entry_points} by the host name."
-    yield Flow(way, "balancer", "frontends", "column", ("balancer", 0.5), sentence)
-    yield Flow(way, "frontends", "pools", "column", ("frontends", 0.35), _routing_sentence(scene))
+    yield Flow(way, "balancer", "frontends", sentence)
+    yield Flow(way, "frontends", "pools", _routing_sentence(scene), share=0.35)
     if scene.publishes_kv_events:
         sentence = "Workers report the blocks in their KV cache to the routers."
-        yield Flow(Way.SUPPLY, "pools", "frontends", "column", ("frontends", 0.65), sentence)
+        yield Flow(Way.SUPPLY, "pools", "frontends", sentence, share=0.65)
 
 
 def _near_real_time(scene: Scene) -> Iterator[Flow]:
@@ -80,32 +76,32 @@ def _near_real_time(scene: Scene) -> Iterator[Flow]:
     way = Way.NEAR_REAL_TIME
     if not scene.blueprint.spec.streaming:
         return
-    yield Flow(way, "events", "kafka", "row", ("kafka", 0.5), "Applications send events to Kafka.")
+    yield Flow(way, "events", "kafka", "Applications send events to Kafka.")
     sentence = "Streaming jobs read the events and turn those of each session into a prompt."
-    yield Flow(way, "kafka", "jobs", "row", ("jobs", 0.5), sentence)
+    yield Flow(way, "kafka", "jobs", sentence)
     sentence = "They call the model at the same address as applications, without waiting for one another."
-    yield Flow(way, "jobs", "balancer", "row", ("jobs", 0.5), sentence)
+    yield Flow(way, "jobs", "balancer", sentence)
     sentence = "They write each answer to the signal store."
-    yield Flow(way, "jobs", "store", "column", ("jobs", 0.5), sentence)
+    yield Flow(way, "jobs", "store", sentence)
 
 
 def _batch(scene: Scene) -> Iterator[Flow]:
     """Yield how a job runs."""
-    way, batch = Way.BATCH, scene.blueprint.spec.batch
-    if batch is None:
+    way = Way.BATCH
+    if scene.blueprint.spec.batch is None:
         return
-    yield Flow(way, "teams", "api", "row", ("api", 0.5), "Teams submit files of requests to the batch API.")
     yield Flow(
-        way, "api", "queues", "row", ("queues", 0.5), "A job is split into shards, which wait in its queue."
+        way, "teams", "api", "Teams submit files of requests to the batch API, which keeps them in S3."
     )
-    yield Flow(way, "batch", "workers", "column", ("workers", 0.3), "Workers take shards from the queues.")
-    yield Flow(way, "workers", "balancer", "row", ("workers", 0.5), batch_sentence(scene, batch))
-    yield Flow(way, "workers", "batch", "column", ("workers", 0.6), "Their answers go to files in S3.")
+    yield Flow(way, "api", "files")
+    yield Flow(way, "api", "queues", "A job is split into shards, which wait in its queue.")
+    yield Flow(way, "queues", "workers", "Workers take shards from the queues.")
+    yield Flow(way, "workers", "balancer", scene.batch_sentence)
+    yield Flow(way, "workers", "files", "Their answers go to files in S3.")
     if scene.blueprint.spec.signal_store:
         sentence = "If the job names a signal, a function reads its answers."
-        yield Flow(way, "batch", "publisher", "column", ("publisher", 0.75), sentence)
-        sentence = "It writes each answer to the signal store."
-        yield Flow(way, "publisher", "store", "column", ("publisher", 0.5), sentence)
+        yield Flow(way, "files", "publisher", sentence, share=0.75)
+        yield Flow(way, "publisher", "store", "It writes each answer to the signal store.")
 
 
 def _routing_sentence(scene: Scene) -> str:
@@ -140,21 +136,22 @@ def _router_sentence(scene: Scene, by_cache: str) -> str:
 def _supply(scene: Scene) -> Iterator[Flow]:
     """Yield what keeps the platform running: nodes, weights, images, watching and deployment."""
     way, spec = Way.SUPPLY, scene.blueprint.spec
-    yield Flow(way, "controllers", "pools", "column", ("controllers", 0.5), scene.controllers_sentence)
+    yield Flow(way, "controllers", "pools", scene.controllers_sentence)
     if spec.gpu_health or spec.capacity_shift:
-        yield Flow(way, "operations", "pools", "column", ("operations", 0.5), scene.operations_sentence)
+        yield Flow(way, "operations", "pools", scene.operations_sentence)
     way_in = "gateway" if scene.has_own_vpc else "pools"
     if scene.internet:
         sentence = f"{scene.machines} get {scene.internet_goods} through {scene.internet_access}"
-        yield Flow(way, "internet", way_in, "row", (way_in, 0.5), sentence)
+        yield Flow(way, "internet", way_in, sentence)
+        if scene.has_own_vpc:
+            yield Flow(way, "gateway", "private")
     if scene.has_own_vpc:
-        yield Flow(way, "gateway", "private", "column", ("gateway", 0.5))
-        yield Flow(way, "services", "endpoints", "column", ("endpoints", 0.5), scene.services_sentence)
-        yield Flow(way, "endpoints", "private", "column", ("endpoints", 0.5))
+        yield Flow(way, "services", "endpoints", scene.services_sentence)
+        yield Flow(way, "endpoints", "private")
     else:
-        yield Flow(way, "services", "private", "column", ("services", 0.5), scene.services_sentence)
+        yield Flow(way, "services", "private", scene.services_sentence)
     sentence = "Platform engineers deploy the blueprint's CloudFormation stacks."
-    yield Flow(way, "engineers", "stacks", "row", ("stacks", 0.5), sentence)
+    yield Flow(way, "engineers", "stacks", sentence)
 
 
 def explained(arrows: Iterable[Flow]) -> list[tuple[int, Flow]]:
@@ -193,13 +190,12 @@ def _place_of_number(arrow: Arrow, borders: Sequence[Area]) -> tuple[float, floa
 
 def _arrow(flow: Flow, anchors: Mapping[str, Area]) -> Arrow:
     start, end = anchors[flow.start], anchors[flow.end]
-    name, share = flow.at
-    axis = anchors[name]
-    colour, is_dashed = flow.way.colour, flow.is_dashed
-    if flow.direction == "row":
-        y = axis.y + share * axis.height
+    top, bottom = max(start.y, end.y), min(start.bottom, end.bottom)
+    if top < bottom:
+        y = top + flow.share * (bottom - top)
         x1, x2 = (start.right, end.x) if start.x < end.x else (start.x, end.right)
-        return Arrow((x1, y), (x2, y), is_dashed, colour)
-    x = axis.x + share * axis.width
+        return Arrow((x1, y), (x2, y), flow.is_dashed, flow.way.colour)
+    left, right = max(start.x, end.x), min(start.right, end.right)
+    x = left + flow.share * (right - left)
     y1, y2 = (start.bottom, end.y) if start.y < end.y else (start.y, end.bottom)
-    return Arrow((x, y1), (x, y2), is_dashed, colour)
+    return Arrow((x, y1), (x, y2), flow.is_dashed, flow.way.colour)

@@ -25,18 +25,13 @@ from inference_blueprints.report.picture.blocks import (
 )
 from inference_blueprints.report.picture.drawing import INK, MUTED, Area, Arrow, Text, document, text_width
 from inference_blueprints.report.picture.flows import draw_flows, explained, flows
-from inference_blueprints.report.picture.job_blocks import (
-    batch_frame,
-    names,
-    store_card,
-    streaming_row,
-    workers_row,
-)
 from inference_blueprints.report.picture.pool_blocks import Tag, TaggedLines, device, pools_frame, tags
-from inference_blueprints.report.picture.scene import OWN_BUCKET, Scene, counted
+from inference_blueprints.report.picture.scene import OWN_BUCKET, Scene, counted, first_names
 from inference_blueprints.serving.estimates.traffic import deployment_requests_per_second
+from inference_blueprints.serving.streaming.broker_load import topic_partitions
+from inference_blueprints.serving.streaming.job_size import job_size
 from inference_blueprints.serving.types import DeploymentPlan, ServingPlan
-from inference_blueprints.spec.types import Blueprint, Model, Spec
+from inference_blueprints.spec.types import Batch, Blueprint, Kafka, Model, SignalStore, Spec, StreamingJob
 from inference_catalog.placement import NEURON_SCHEDULER
 from inference_contracts.ecs_names import DISCOVERY_MEMBERS
 from inference_contracts.number_text import number
@@ -57,6 +52,7 @@ _PUBLIC = Style("#4d7c0f", fill="#f6faef")
 _PRIVATE = Style("#006f80", fill="#f2fafb")
 _CLUSTER = Style("#a34a00", fill="#ffffff")
 _SERVICES = Style("#49525c", fill="#f6f7f8")
+_BATCH = Style("#b8124f", fill="#fdf6f9")
 _GROUP = Style("#49525c", fill="#fafbfc", dashes="5 4")
 
 
@@ -165,7 +161,7 @@ def _draw_actors(scene: Scene, canvas: Canvas) -> None:
             "Event sources", ("producers",), Glyph.APPLICATIONS, "events", Way.NEAR_REAL_TIME
         )
     if spec.batch:
-        teams = ", ".join(names([team.name for team in spec.teams]))
+        teams = ", ".join(first_names([team.name for team in spec.teams]))
         actors["api"] = Card("Teams", (teams,), Glyph.ENGINEER, "teams", Way.BATCH)
     if spec.signal_store:
         actors["store"] = Card("Applications", ("read signals",), Glyph.APPLICATIONS, "readers")
@@ -183,7 +179,7 @@ def _draw_actors(scene: Scene, canvas: Canvas) -> None:
 def _account(scene: Scene) -> Block:
     """Return everything in the account."""
     batch = scene.blueprint.spec.batch
-    blocks = [*([batch_frame(batch)] if batch else []), _vpc(scene), _services(scene)]
+    blocks = [*([_batch_frame(batch)] if batch else []), _vpc(scene), _services(scene)]
     return Frame(scene.account, VerticalStack(blocks, gap=ARROW_GAP), _ACCOUNT, note=scene.region)
 
 
@@ -236,7 +232,7 @@ def _operations(scene: Scene) -> Block | None:
     spec, cards = scene.blueprint.spec, []
     if health := spec.gpu_health:
         acts = "replaces their nodes" if health.action == "replace" else "only records"
-        looks = "broken and slow GPUs" if health.slow_gpus else "broken GPUs"
+        looks = "finds broken and slow GPUs" if health.slow_gpus else "finds broken GPUs"
         cards.append(Card("GPU health", (f"{looks}, {acts}",), Glyph.CONTROLLER))
     if shift := spec.capacity_shift:
         acts = "lends idle capacity to batch" if shift.action == "shift" else "only records"
@@ -272,15 +268,65 @@ def _entrance(scene: Scene) -> Block:
     spec = scene.blueprint.spec
     zone = Card("Private zone", (scene.zone, "one name per model"), Glyph.PRIVATE_ZONE, "zone")
     rows = [
-        *([workers_row(spec.batch, spec.signal_store)] if spec.batch else []),
-        *([store_card(spec.signal_store)] if spec.signal_store else []),
-        *([streaming_row(spec.kafka, spec.streaming)] if spec.streaming else []),
+        *([_workers_row(spec.batch, spec.signal_store)] if spec.batch else []),
+        *([_store_card(spec.signal_store)] if spec.signal_store else []),
+        *([_streaming_row(spec.kafka, spec.streaming)] if spec.streaming else []),
         zone,
     ]
     port = "HTTPS, port 443" if scene.scheme == "https" else "HTTP, port 80"
     lines = ("internal", port, f"from {scene.sources}")
     balancer = Card("Application Load Balancer", lines, Glyph.LOAD_BALANCER, "balancer")
     return HorizontalStack([VerticalStack(rows, gap=ARROW_GAP), balancer], weights=(5, 2), gap=ARROW_GAP)
+
+
+def _batch_frame(batch: Batch) -> Block:
+    """Return what accepts jobs and keeps their files: services outside the VPC."""
+    queues = ", ".join(first_names([queue.name for queue in batch.queues]))
+    cards = [
+        Card("Batch API", ("private API Gateway, Lambda",), Glyph.ENDPOINT, "api"),
+        Card("Queues", (queues, "Step Functions, SQS"), Glyph.QUEUE, "queues"),
+        Card("Requests and answers", ("files in S3",), Glyph.BUCKET, "files"),
+    ]
+    return Frame("Batch", grid(cards, columns=2, gap=ARROW_GAP), _BATCH)
+
+
+def _workers_row(batch: Batch, store: SignalStore | None) -> Block:
+    """Return what sends the requests of jobs to the models, and what writes their answers to the store."""
+    workers = batch.workers
+    count = f"{workers.min}" if workers.min == workers.max else f"{workers.min} to {workers.max}"
+    place = f"AWS Fargate, {workers.ecs.spot_percent} % Spot" if workers.ecs else "pods on system nodes"
+    card = Card("Batch workers", (f"{count} per model", place), Glyph.CONTROLLER, "workers")
+    if store is None:
+        return card
+    publisher = Card("Publisher", ("Lambda function",), Glyph.CONTROLLER, "publisher")
+    return HorizontalStack([publisher, card], gap=ARROW_GAP)
+
+
+def _store_card(store: SignalStore) -> Card:
+    """Return the signal store with the teams whose signals it holds."""
+    teams = ", ".join(first_names(sorted({signal.team for signal in store.signals})))
+    size = f"ElastiCache for Valkey, up to {store.valkey.max_gb:,} GB"
+    return Card("Signal store", (size, f"signals of {teams}"), Glyph.BUCKET, "store")
+
+
+def _streaming_row(kafka: Kafka | None, jobs: list[StreamingJob]) -> Block:
+    """Return Kafka with its topics, and the jobs that read them."""
+    express = kafka.express if kafka else None
+    brokers = (
+        f"{express.brokers} Express brokers, {express.instance_type}" if express else "an existing cluster"
+    )
+    topics = ", ".join(first_names(sorted(topic_partitions(jobs))))
+    size = counted(sum(job_size(job).kpus for job in jobs), "KPU")
+    cards = [
+        Card("Amazon MSK", (f"topics: {topics}", brokers), Glyph.QUEUE, "kafka"),
+        Card(
+            "Streaming jobs",
+            (", ".join(first_names([job.name for job in jobs])), f"Managed Flink, {size}"),
+            Glyph.CONTROLLER,
+            "jobs",
+        ),
+    ]
+    return HorizontalStack(cards, gap=ARROW_GAP)
 
 
 def _cluster(scene: Scene) -> Block:

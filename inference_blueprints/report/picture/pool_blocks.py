@@ -217,7 +217,7 @@ def _pool(pool: Pool, scene: Scene, tags: Mapping[str, Tag], columns: int) -> Bl
     """Return one pool with its nodes and a line for each deployment on it."""
     workers = workers_of_pool(scene.plan, pool.name)
     nodes = cheapest_placement(workers, pool.types)
-    usage = f"{_purchase(pool)}, {_usage(pool, len(nodes))}"
+    usage = f"{_purchase(pool)}, {_usage(pool, scene, len(nodes))}"
     facts = Words((_names(pool), _devices(pool.types[0]), usage))
     boxes = node_boxes(nodes, tags, at_most=_NODES_DRAWN_APART[columns])
     blocks: list[Block] = [facts]
@@ -230,7 +230,7 @@ def _pool(pool: Pool, scene: Scene, tags: Mapping[str, Tag], columns: int) -> Bl
 def _compact_pool(pool: Pool, scene: Scene) -> Block:
     """Return one pool without its nodes, for a blueprint with very many."""
     nodes = cheapest_placement(workers_of_pool(scene.plan, pool.name), pool.types)
-    lines = (_names(pool), _purchase(pool), _usage(pool, len(nodes)))
+    lines = (_names(pool), _purchase(pool), _usage(pool, scene, len(nodes)))
     return Frame(pool.name, Words(lines), _POOL)
 
 
@@ -244,8 +244,8 @@ def _purchase(pool: Pool) -> str:
     return "Spot or on demand" if spot and spot.on_demand_fallback else _PURCHASES[pool.purchase.chosen]
 
 
-def _usage(pool: Pool, nodes: int) -> str:
-    return f"{nodes} of {pool.nodes.max} nodes"
+def _usage(pool: Pool, scene: Scene, nodes: int) -> str:
+    return f"{nodes} of {pool.nodes.max} {scene.machines.lower()}"
 
 
 def _worker_lines(workers: list[Worker], tags: Mapping[str, Tag]) -> list[Block]:

@@ -12,14 +12,19 @@ from inference_blueprints.spec.domains import models_domain
 from inference_blueprints.spec.types import Blueprint
 from inference_catalog.addresses import DEFAULT_CIDR, DEFAULT_ZONES
 
+_MAX_NAMES = 3
 OWN_BUCKET = "the platform's bucket"
 #: Registries that anybody on the internet can reach.
 PUBLIC_REGISTRIES = frozenset(
-    {"docker.io", "gcr.io", "ghcr.io", "nvcr.io", "public.ecr.aws", "quay.io", "registry.k8s.io"}
+    {
+        *("docker.io", "ecr-public.aws.com", "gcr.io", "ghcr.io", "nvcr.io", "public.ecr.aws", "quay.io"),
+        "registry.k8s.io",
+    }
 )
 #: A private registry of an account, IPv4 only or dual stack. Source: Amazon ECR User Guide, "Making requests
 #: to Amazon ECR registries".
 _ECR = re.compile(r"\d{12}\.dkr[.-]ecr(-fips)?\.")
+_ECR_ON_THE_INTERNET = "Amazon ECR's public endpoint"
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,8 +122,8 @@ class Scene:
     def controllers_sentence(self) -> str:
         """What the programs of the cluster itself do for workers."""
         if self.blueprint.spec.cluster.ecs:
-            found = "Workers and frontends find each other here. " if self.plan.has_frontends else ""
-            return f"{found}ECS starts hosts for waiting tasks."
+            found = "Workers and frontends find each other in the discovery store. "
+            return f"{found if self.plan.has_frontends else ''}ECS starts hosts for waiting tasks."
         return "Karpenter starts nodes for waiting workers, up to each pool's limit, and removes empty ones."
 
     @property
@@ -205,13 +210,17 @@ class Scene:
         hub = ("Hugging Face Hub",) if self.uses_hugging_face else ()
         # Charts and their images come from public registries, whatever the images of the engines come from.
         controllers = ("controllers' images",) if self.blueprint.spec.cluster.eks else ()
-        return (*hub, *self.registries, *controllers)
+        return (*hub, *dict.fromkeys(map(_place, self.registries)), *controllers)
 
     @property
     def internet_goods(self) -> str:
         """What nodes get from outside AWS, as part of a sentence."""
         weights = ("weights from the Hugging Face Hub",) if self.uses_hugging_face else ()
-        images = (f"container images from {', '.join(self.registries)}",) if self.registries else ()
+        hosts = ", ".join(
+            f"{_place(host)} ({host})" if _place(host) == _ECR_ON_THE_INTERNET else host
+            for host in self.registries
+        )
+        images = (f"container images from {hosts}",) if hosts else ()
         controllers = ("the controllers' images",) if self.blueprint.spec.cluster.eks else ()
         return listed((*weights, *images, *controllers))
 
@@ -240,28 +249,51 @@ class Scene:
         )
 
     @property
+    def batch_sentence(self) -> str:
+        """How requests of jobs reach the models."""
+        spec = self.blueprint.spec
+        place = "on AWS Fargate" if spec.batch and spec.batch.workers.ecs else "on the system nodes"
+        shift = " Capacity shift gives them what real time leaves." if spec.capacity_shift else ""
+        return f"Workers {place} call the models with the capacity that is free.{shift}"
+
+    @property
     def operations_sentence(self) -> str:
         """What the functions do that watch the pools."""
         spec = self.blueprint.spec
-        health = ("GPU health looks for broken GPUs",) if spec.gpu_health else ()
-        shift = ("capacity shift forecasts the demand of real time and lends batch the rest",)
-        found = listed((*health, *(shift if spec.capacity_shift else ())))
-        return f"{found[0].upper()}{found[1:]}, each from the metrics of the platform."
+        found = [
+            *(["GPU health looks for broken GPUs."] if spec.gpu_health else []),
+            *(
+                ["Capacity shift forecasts the demand of real time and lends the rest to batch."]
+                if spec.capacity_shift
+                else []
+            ),
+        ]
+        reader = "Both read" if len(found) > 1 else "It reads"
+        return f"{' '.join(found)} {reader} the platform's metrics."
 
     @property
     def registries(self) -> tuple[str, ...]:
-        """Hosts that the serving images come from, without those of Amazon ECR in an account."""
-        return tuple(host for host in self._image_hosts if not _ECR.match(host))
+        """Hosts that the serving images come from over the internet or another network than AWS's."""
+        return tuple(host for host in self._image_hosts if not self._has_endpoint(host))
 
     @property
     def private_registries(self) -> tuple[str, ...]:
-        """Hosts of Amazon ECR in an account that the serving images come from, with pull-through caches."""
-        return tuple(host for host in self._image_hosts if _ECR.match(host))
+        """Hosts of Amazon ECR that the serving images come from without the internet."""
+        return tuple(filter(self._has_endpoint, self._image_hosts))
 
     @property
     def outside(self) -> str:
         """What is outside AWS: the internet, or also a registry that may be in a network of one's own."""
-        return "Internet" if PUBLIC_REGISTRIES.issuperset(self.registries) else "Outside AWS"
+        public = PUBLIC_REGISTRIES | {_ECR_ON_THE_INTERNET}
+        return "Internet" if public.issuperset(map(_place, self.registries)) else "Outside AWS"
+
+    def _has_endpoint(self, host: str) -> bool:
+        """Return whether a VPC endpoint leads to a registry: of Amazon ECR, of this region, and IPv4 only.
+
+        Source: Amazon ECR User Guide, "Making requests to Amazon ECR registries" (no AWS PrivateLink over
+        dual-stack endpoints) and "Amazon ECR interface VPC endpoints" (requests of one region).
+        """
+        return bool(re.fullmatch(rf"\d{{12}}\.dkr\.ecr\.{self.region}\.amazonaws\.com(\.cn)?", host))
 
     @property
     def _image_hosts(self) -> tuple[str, ...]:
@@ -272,6 +304,11 @@ class Scene:
             for process in deployment.processes
         )
         return tuple(dict.fromkeys(image.split("/")[0] for image in images))
+
+
+def _place(host: str) -> str:
+    """Return what a registry is called where it is reached over the internet."""
+    return _ECR_ON_THE_INTERNET if _ECR.match(host) else host
 
 
 def listed(parts: Sequence[str]) -> str:
@@ -285,3 +322,10 @@ def counted(number: int, noun: str) -> str:
     noun: The noun in the singular.
     """
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def first_names(names: Sequence[str]) -> tuple[str, ...]:
+    """Return the first names, and how many more there are."""
+    shown = names if len(names) <= _MAX_NAMES else names[: _MAX_NAMES - 1]
+    more = len(names) - len(shown)
+    return (*shown, f"and {more} more") if more else tuple(shown)

@@ -5,13 +5,14 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Callable
+from functools import partial
 from itertools import combinations, groupby
 from typing import Any
 from xml.etree import ElementTree
 
 import pytest
+import resvg_py
 
-from inference_blueprints.report.picture import drawing as drawing_module
 from inference_blueprints.report.picture.blocks import Canvas, Way
 from inference_blueprints.report.picture.drawing import Area, Arrow, Circle, Rectangle, Text, png
 from inference_blueprints.report.picture.flows import flows
@@ -111,15 +112,30 @@ def test_every_common_font_has_each_character(canvas: Canvas) -> None:
     assert [text.text for text in _texts(canvas) if not text.text.isascii()] == []
 
 
-def test_arrows_join_the_borders_of_two_blocks(canvas: Canvas) -> None:
-    borders = {(x, "x") for area in canvas.anchors.values() for x in (area.x, area.right)}
-    borders |= {(y, "y") for area in canvas.anchors.values() for y in (area.y, area.bottom)}
+def test_arrows_join_the_two_blocks_of_their_flows(scene: Scene, canvas: Canvas) -> None:
+    """Workers took shards from the box above them, the batch API, though the sentence said the queues."""
     last_circle = max(n for n, shape in enumerate(canvas.shapes) if isinstance(shape, Circle))
-    for arrow in (shape for shape in canvas.shapes[:last_circle] if isinstance(shape, Arrow)):
-        (x1, y1), (x2, y2) = arrow.start, arrow.end
-        ends = {(y1, "y"), (y2, "y")} if x1 == x2 else {(x1, "x"), (x2, "x")}
-        assert ends <= borders
-        assert x1 == x2 or y1 == y2
+    arrows = [shape for shape in canvas.shapes[:last_circle] if isinstance(shape, Arrow)]
+    for flow, arrow in zip(flows(scene), arrows, strict=True):
+        for name, (x, y) in ((flow.start, arrow.start), (flow.end, arrow.end)):
+            ends = [*_borders_at(x, y, list(canvas.anchors.values())), *_borders_at(x, y, _cards(canvas))]
+            assert set(ends) == {canvas.anchors[name]}, flow
+            cards_inside = [card for card in _cards(canvas) if canvas.anchors[name].contains(card)]
+            assert name in _GROUPS or cards_inside == [canvas.anchors[name]], flow
+
+
+#: Frames that a sentence means as a whole: what they hold is not told apart there.
+_GROUPS = {"controllers", "frontends", "operations", "pools", "private", "services"}
+
+
+def _borders_at(x: float, y: float, boxes: list[Area]) -> list[Area]:
+    """Return the boxes that have a point on their border, not at a corner."""
+    return [
+        box
+        for box in boxes
+        if (y in {box.y, box.bottom} and box.x < x < box.right)
+        or (x in {box.x, box.right} and box.y < y < box.bottom)
+    ]
 
 
 def test_it_can_be_read_at_page_width(scene: Scene, canvas: Canvas) -> None:
@@ -313,11 +329,12 @@ def test_batch_calls_the_models_and_writes_to_files_and_the_store(
     assert {"Teams", "ads", "nightly", "2 to 6 per model", "pods on system nodes"} <= set(words)
     assert _ends(scene, Way.BATCH) == [
         ("teams", "api"),
+        ("api", "files"),
         ("api", "queues"),
-        ("batch", "workers"),
+        ("queues", "workers"),
         ("workers", "balancer"),
-        ("workers", "batch"),
-        ("batch", "publisher"),
+        ("workers", "files"),
+        ("files", "publisher"),
         ("publisher", "store"),
     ]
     assert ("store", "readers") in _ends(scene, Way.REAL_TIME)
@@ -405,6 +422,17 @@ def test_a_private_registry_is_not_the_internet(changed: ChangedScene) -> None:
     assert words[card + 1] == host
     assert f"container images from Amazon ECR ({host})" in _all_words(in_account)
     assert host not in words[words.index("Internet") :][:4]
+    for far in (
+        "111122223333.dkr-ecr.us-west-2.on.aws",
+        "111122223333.dkr.ecr-fips.us-west-2.amazonaws.com",
+        "111122223333.dkr.ecr.eu-west-1.amazonaws.com",
+    ):
+        canvas = draw(image(f"{far}/vllm-runtime:1.6.1"))[0]
+        words = _all_words(canvas).splitlines()
+        assert any(f"Amazon ECR's public endpoint ({far})" in sentence for sentence in words)
+        assert "Amazon ECR's public endpoint" in words[words.index("Internet") :][:4]
+        assert "Private registry" not in words
+        test_no_two_texts_overlap(canvas)
     assert "Internet" not in _words(image("registry.acme.example/vllm-runtime:1.6.1")).splitlines()
 
 
@@ -509,9 +537,11 @@ def test_a_png_is_the_picture_with_its_texts(monkeypatch: pytest.MonkeyPatch, ch
         pytest.skip(str(error))  # a machine without fonts
     assert document[:8] == b"\x89PNG\r\n\x1a\n"
     assert int.from_bytes(document[16:20]) == 2 * WIDTH
-    monkeypatch.setattr(drawing_module, "FONT", "'A font of nobody', sans-serif")
+    # Which fonts stand in for a missing one depends on the machine.
+    without_fonts = partial(resvg_py.svg_to_bytes, skip_system_fonts=True)
+    monkeypatch.setattr(resvg_py, "svg_to_bytes", without_fonts)
     with pytest.raises(
-        UserError, match="needs one of these fonts on this machine: 'A font of nobody'; install one"
+        UserError, match=r"needs one of these fonts on this machine: Helvetica, .*; install one, such"
     ):
         png(picture(scene.blueprint, scene.plan))
     monkeypatch.setitem(sys.modules, "resvg_py", None)
