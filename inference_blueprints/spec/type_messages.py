@@ -9,7 +9,8 @@ from pydantic_core import ErrorDetails
 from inference_blueprints.spec import formats
 from inference_blueprints.spec.document import Node
 from inference_blueprints.spec.scalars import AmbiguousScalarError, resolve
-from inference_blueprints.spec.structure import key_at, keys, places_of, section_at
+from inference_blueprints.spec.structure import is_choice, key_at, keys, places_of, section_at
+from inference_blueprints.spec.types import Section
 from inference_blueprints.spec.wording import Path, allowed, listing, quote, suggestion
 
 _Describe = Callable[[Node, Path, ErrorDetails], str]
@@ -32,13 +33,29 @@ def is_about_the_key(detail: ErrorDetails) -> bool:
 
 def _missing(_node: Node, path: Path, _detail: ErrorDetails) -> str:
     key = key_at(path)
-    return "is missing" + (f": {key.description.split('. ')[0].removesuffix('.')}" if key else "")
+    if key is None:
+        return "is missing"
+    needs = _needs(key.child, "each item" if key.is_list else "it")
+    return f"is missing: {key.description.split('. ')[0].removesuffix('.')}{needs and f'; {needs}'}"
+
+
+def _needs(section: type[Section] | None, who: str = "it") -> str:
+    """Return which keys a section must have, or nothing if it needs none."""
+    if section is None:
+        return ""
+    if is_choice(section):
+        return f"{who} has exactly one of {listing(keys(section))}"
+    required = [name for name, each in keys(section).items() if each.required]
+    return f"{who} needs at least {listing(required)}" if required else ""
 
 
 def _unknown(_node: Node, path: Path, _detail: ErrorDetails) -> str:
     name = str(path[-1])
     section = section_at(path[:-1])
     names = list(keys(section)) if section else []
+    wish = _BATCH_WORKLOAD if path[:3] == _QUEUES and name == "workload" else _WISHES.get(name.casefold())
+    if wish:
+        return wish
     if not names:
         return "is an unknown key; this section has no keys, write {}"
     meant = suggestion(name, names)
@@ -65,6 +82,14 @@ def _whole_number(node: Node, path: Path, detail: ErrorDetails) -> str:
     key = key_at(path)
     mapping = f" or a mapping of {listing(keys(key.child))}" if key and key.child else ""
     return _wrong_kind(f"a whole number{mapping}")(node, path, detail)
+
+
+def _mapping(node: Node, path: Path, detail: ErrorDetails) -> str:
+    """Return the message for a value that must be a section, with the keys that it needs."""
+    section = section_at(path)
+    needs = _needs(section)
+    remedy = f"; {needs}" if needs else "; write {}" if section and node.value is True else ""
+    return _wrong_kind("a mapping")(node, path, detail) + remedy
 
 
 def _remedy(node: Node, needed: str) -> str:
@@ -111,7 +136,9 @@ def _bound(words: str, limit: str) -> _Describe:
 
 
 def _length(words: str, limit: str) -> _Describe:
-    def describe(_node: Node, _path: Path, detail: ErrorDetails) -> str:
+    def describe(_node: Node, path: Path, detail: ErrorDetails) -> str:
+        if path == _ZONES and detail["ctx"]["actual_length"] == 1:
+            return _ONE_ZONE
         count = detail["ctx"]["actual_length"]
         got = "an empty list" if not count else f"{count} items" if count > 1 else "1 item"
         return f"got {got}, expected {words} {detail['ctx'][limit]}"
@@ -148,6 +175,82 @@ def _number(value: float) -> str:
     return str(int(value)) if float(value).is_integer() else str(value)
 
 
+def _not_yet(names: str, reason: str, instead: str) -> dict[str, str]:
+    """Return the message for each name that people give to what a blueprint cannot say yet.
+
+    names: Names with blanks between them.
+    """
+    message = f"cannot be said yet, because {reason}; remove it. {instead}"
+    return {name.casefold(): message for name in names.split()}
+
+
+_QUEUES: Path = ("spec", "batch", "queues")
+_ZONES: Path = ("spec", "environment", "availabilityZones")
+_ONE_ZONE = (
+    "got 1 zone; a platform in one zone cannot be said yet, because load balancers and the EKS control plane "
+    "need subnets in two. List two zones; nodes of a pool stay in one with its `availabilityZone`"
+)
+#: What people look for under many names, and no key says.
+_WISHES: Mapping[str, str] = {
+    **_not_yet(
+        "kmsKey kmsKeyArn kmsKeyId kms encryptionKey encryptionKeyArn customerManagedKey",
+        "each platform has a KMS key of its own, which its stacks create",
+        "docs/infrastructure.md says what it encrypts",
+    ),
+    **_not_yet(
+        "internet internetAccess internetEgress egress noInternet airGapped isolated",
+        "nodes pull the images of controllers and engines from public registries",
+        "With `network.existing`, traffic leaves by your own routes, for example through a firewall",
+    ),
+    **_not_yet(
+        "registry registries imageRegistry imageRepository privateRegistry registryMirror mirrorRegistry ecr",
+        "the images of the controllers come from their own registries",
+        "Engines can have an image of yours: `engine: {vllm: {image: {name: …, release: …}}}`",
+    ),
+    **_not_yet(
+        "permissionsBoundary permissionsBoundaryArn permissionBoundary",
+        "the roles of the stacks have no permissions boundary",
+        "A service control policy limits them without a change of the stacks",
+    ),
+    **_not_yet(
+        "apiKey apiKeys authentication auth authorization oauth jwt",
+        "the address of a model does not identify its callers",
+        "Let a gateway of yours identify them; `network.sourceCidrs` can let only it in",
+    ),
+    **_not_yet(
+        "rateLimit rateLimits quota quotas tokensPerMinute requestsPerMinute",
+        "the address of a model does not tell callers apart",
+        "Let a gateway of yours do it. Batch has `teams` with budgets",
+    ),
+    **_not_yet(
+        "public publicEndpoint publicAccess internetFacing publicAddress",
+        "models answer only inside the VPC and the networks that are connected to it",
+        "Put an API gateway or a public load balancer of yours in front of them",
+    ),
+    **_not_yet(
+        "lora loras loraAdapters loraModules adapter adapters",
+        "the plan does not know the memory of adapters, nor where they are",
+        "Serve merged weights as a model of their own: `weights: {s3: …, catalog: …}`",
+    ),
+    **_not_yet(
+        "timeToFirstTokenP99Ms timePerOutputTokenP99Ms timeToFirstTokenP95Ms timePerOutputTokenP95Ms "
+        "timeToFirstTokenP50Ms timePerOutputTokenP50Ms",
+        "only the 90th percentile is computed",
+        "State `timeToFirstTokenP90Ms` and `timePerOutputTokenP90Ms`. `realTime: {deadlineMillis: …, "
+        "fallbackPercent: …}` states the share of calls that may be late",
+    ),
+    **_not_yet(
+        "scaleToZero offHours officeHours sleep sleepSchedule",
+        "a model without workers has nothing that holds a request until one starts",
+        "Elastic replicas keep at least one: `replicas: {min: 1, max: …}` with `scaledBy`",
+    ),
+}
+_BATCH_WORKLOAD = (
+    "cannot be said yet, because a model has one workload, which its batch jobs share; remove it. Let the "
+    "model's `workload` be that of the longer requests, or serve the jobs with a model of their own in "
+    "another pool"
+)
+
 _MESSAGES: Mapping[str, _Describe] = {
     "missing": _missing,
     "extra_forbidden": _unknown,
@@ -157,7 +260,7 @@ _MESSAGES: Mapping[str, _Describe] = {
     "bool_type": _wrong_kind("true or false"),
     "list_type": _wrong_kind("a list"),
     "dict_type": _wrong_kind("a mapping"),
-    "model_type": _wrong_kind("a mapping"),
+    "model_type": _mapping,
     "literal_error": _literal,
     "string_pattern_mismatch": _pattern,
     "greater_than": _bound("it must be above", "gt"),
