@@ -24,6 +24,7 @@ def test_pages_get_ads_from_the_model_and_the_report_counts_them(tmp_path: Path)
     assert set(real_time["fallbackReasons"]) <= {"DEADLINE"}
     assert real_time["fallbacks"] < real_time["requests"]
     assert abs(real_time["inputTokens"] - 500) < 1
-    assert real_time["outputTokens"] == 8
+    # An answer ends with its JSON object; the workload's number is the limit.
+    assert 0 < real_time["outputTokens"] <= 8
     assert {part["name"]: part["state"] for part in document["parts"]}["Ad server"] == "real"
     assert "a Java ad server answered 100 pages" in " ".join(run.output.split())
