@@ -117,7 +117,7 @@ async def _structured_output(
 ) -> CheckResult:
     """Ask for an answer in a JSON schema, unless the engine only simulates answers."""
     if served is not None and served.simulated:
-        message = f"{endpoint.label}: not checked: a simulated engine writes random words"
+        message = f"{endpoint.label}: not checked: a simulated engine makes up a value of every schema"
         return CheckResult(answer_checks.STRUCTURED_OUTPUT_CHECK, "unknown", message)
     return await answer_checks.structured_output(
         session, endpoint.base_url, endpoint.model.name, endpoint.label, endpoint.timeout_seconds

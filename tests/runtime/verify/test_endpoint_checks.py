@@ -77,7 +77,7 @@ def test_simulated_engines_are_called_so() -> None:
     assert "ms (simulated)" in of("tokens", observations).message
     assert all("(simulated)" in each.message for each in observations if each.check == "objectives")
     structured = of("structured output", observations)
-    assert (structured.severity, "random words" in structured.message) == ("unknown", True)
+    assert (structured.severity, "makes up a value" in structured.message) == ("unknown", True)
 
 
 def test_times_of_processors_are_neither_shown_nor_compared() -> None:
