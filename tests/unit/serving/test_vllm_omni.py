@@ -240,7 +240,7 @@ class TestPlan:
         blueprint = parse_blueprint(SHIPPED, "a").blueprint
         summary = summarise(blueprint, build_plan(blueprint))
         [row] = table(SHIPPED, "Memory per device").rows
-        assert row[-4:] == ("-", "-", "-", "1")
+        assert row[-5:] == ("-", "-", "-", "512", "1")
         assert summary[TOKEN_PRICES] == ()
         assert not [note for note in plan_notes(summary) if "token" in note]
 
