@@ -12,7 +12,7 @@ from rich.text import Text
 from inference_blueprints.report.plan.section import Label, PlanSummary
 from inference_blueprints.report.plan.sections import SECTIONS
 from inference_blueprints.report.plan.sections.cost import month_in_short
-from inference_blueprints.report.plan.sections.pools import POOLS
+from inference_blueprints.report.plan.sections.pools import POOLS, TOTALS
 from inference_blueprints.report.plan.sections.processes import PROCESSES
 from inference_contracts.errors import Problem
 
@@ -20,6 +20,8 @@ from inference_contracts.errors import Problem
 _LABEL = 11
 #: Widest line that is easy to read.
 _WIDEST = 120
+#: From this many devices on, the line says how a fleet is split.
+_FLEET = 1000
 #: Most warnings of the file that are shown.
 _MOST_WARNINGS = 4
 #: What follows in a warning is the consequence or the remedy, which `validate` prints.
@@ -71,7 +73,9 @@ def short_lines(
         shown.append(f"and {len(in_file) - _MOST_WARNINGS} more: blueprints validate {name_or_path}")
     for place, text in enumerate(shown or ["none"]):
         yield ("" if place else Label.WARNINGS), text
-    yield "read on", f"blueprints plan {name_or_path} --full; docs/planning.md"
+    devices = summary[TOTALS].accelerators_max
+    fleet = f"; --fleet {devices} splits it into clusters" if devices >= _FLEET else ""
+    yield "read on", f"blueprints plan {name_or_path} --full{fleet}; docs/planning.md"
 
 
 def print_short_plan(

@@ -155,6 +155,11 @@ def test_what_reads_like_good_news_and_is_none_is_a_warning(
     assert "warnings none" not in text
 
 
+def test_many_devices_lead_to_the_plan_of_a_fleet(changed: ChangedScene) -> None:
+    scene = changed(lambda spec: spec["pools"][0]["nodes"].update(max=2000))
+    assert "--fleet 2000 splits it" in _printed(_summary(scene), "quickstart-g6e", 120)
+
+
 def test_a_plan_without_faults_has_no_warning_of_its_own(changed: ChangedScene) -> None:
     scene = changed(lambda spec: spec)
     assert _warnings(scene) == ""
