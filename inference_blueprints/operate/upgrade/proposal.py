@@ -115,9 +115,9 @@ class Proposal:
     account: Account
     """Account of the platform."""
     cluster: DeployedCluster | None
-    """Deployed cluster; None if there is none."""
+    """Deployed EKS cluster; None if there is none."""
     old_version: str
-    """Present Kubernetes version: of the cluster, else of the lock, else of the blueprint."""
+    """Present Kubernetes version: of the cluster, else of the lock, else of the blueprint. Empty on ECS."""
     add_ons: Mapping[str, str | None]
     """New version by deployed add-on; None if no version is compatible."""
     pools: Sequence[str]
@@ -125,6 +125,11 @@ class Proposal:
     old: Lock | None
     new: Lock
     """`old`, `new`: The present lock, None if there is none, and the new one."""
+
+    @property
+    def on_ecs(self) -> bool:
+        """Whether the platform runs on ECS, which has no Kubernetes version."""
+        return self.blueprint.spec.cluster.ecs is not None
 
     @property
     def new_version(self) -> str:
@@ -169,15 +174,20 @@ def propose(file: str, to: str | None, pools: Sequence[str] = ()) -> Proposal:
     loaded = parse_blueprint(text, str(path), pins)
     blueprint = loaded.blueprint
     eks = blueprint.spec.cluster.eks
-    if eks is None:
-        raise UserError(f"{path}: has no EKS cluster to upgrade; use a blueprint with cluster.eks")
+    if eks is None and (to is not None or pools):
+        raise UserError(
+            f"{path}: got {'--to' if to else '--pools'}, but the platform runs on ECS: there is no "
+            "Kubernetes version, and hosts have the image of this release; leave it out"
+        )
     account = Account(blueprint.spec.environment.region)
     account.demand(blueprint.spec.environment.account)
     _demand_pools(blueprint, pools)
-    cluster = deployed_cluster(account, blueprint.metadata.name, platform_add_ons(blueprint.spec))
     old = locked.lock if locked else None
-    old_version = _old_version(cluster, old, written, eks.version)
-    add_ons = _add_ons(account, cluster, eks.version)
+    cluster, old_version = None, ""
+    if eks is not None:
+        cluster = deployed_cluster(account, blueprint.metadata.name, platform_add_ons(blueprint.spec))
+        old_version = _old_version(cluster, old, written, eks.version)
+    add_ons = _add_ons(account, cluster, eks.version) if eks else {}
     pinned = {
         **(old.add_ons if old else {}),
         **{name: version for name, version in add_ons.items() if version},

@@ -30,14 +30,17 @@ def template_changes(proposal: Proposal) -> Iterator[CheckResult]:
 
     Raises UserError if AWS refuses to return a template, or the proposed blueprint cannot be synthesised.
     """
-    if proposal.cluster is None:
+    if proposal.cluster is None and not proposal.on_ecs:
         return
     with tempfile.TemporaryDirectory() as folder:
         assembly = Path(folder, "cdk.out")
         synthesise(str(_proposed_file(proposal, Path(folder, "proposed"))), assembly)
         change = read_change(proposal.account, proposal.blueprint.metadata.name, assembly)
         found = check_change(change)
-    if not found:
+    if proposal.on_ecs and not change.deployed:
+        name = proposal.blueprint.metadata.name
+        yield CheckResult(CHECK, "ok", f"{name} is not deployed; its first deployment has these versions")
+    elif not found:
         yield CheckResult(CHECK, "ok", f"{len(change.deployed)} stacks can be updated in one step")
     for finding in found:
         if isinstance(finding, Held):
@@ -70,6 +73,15 @@ def steps(proposal: Proposal) -> list[str]:
 
 
 def _steps(proposal: Proposal, changes: Sequence[Change]) -> Iterator[str]:
+    if not proposal.on_ecs:
+        yield from _cluster_steps(proposal, changes)
+    engines = _parts(changes, "engine ")
+    if engines:
+        yield f"models: new workers with {', '.join(engines)}, according to each model's rollout"
+
+
+def _cluster_steps(proposal: Proposal, changes: Sequence[Change]) -> Iterator[str]:
+    """Yield the steps that only EKS has."""
     is_new_minor = proposal.new_version != proposal.old_version
     if is_new_minor:
         yield f"control plane: {proposal.old_version} to {proposal.new_version}"
@@ -82,9 +94,6 @@ def _steps(proposal: Proposal, changes: Sequence[Change]) -> Iterator[str]:
     if charts:
         yield f"controllers, in this order: {', '.join(charts)}"
     yield from _pool_steps(proposal, changes, is_new_minor=is_new_minor)
-    engines = _parts(changes, "engine ")
-    if engines:
-        yield f"models: new workers with {', '.join(engines)}, according to each model's rollout"
 
 
 def _pool_steps(proposal: Proposal, changes: Sequence[Change], *, is_new_minor: bool) -> Iterator[str]:
@@ -314,6 +323,10 @@ CHECKS: Checks[Proposal] = {
 }
 
 
+#: Those of a platform on ECS: the others ask EKS or Kubernetes.
+ECS_CHECKS: Checks[Proposal] = {CHECK: template_changes}
+
+
 def check_upgrade(proposal: Proposal) -> Iterator[CheckResult]:
     """Iterate over the results of all checks."""
-    yield from run_checks(CHECKS, proposal)
+    yield from run_checks(ECS_CHECKS if proposal.on_ecs else CHECKS, proposal)

@@ -12,6 +12,7 @@ from typer.testing import CliRunner, Result
 from inference_blueprints.cli.main import command_line
 from inference_blueprints.loading import load_blueprint
 from inference_blueprints.operate.aws.account import Account
+from inference_blueprints.operate.changes.platform_change import Held, PlatformChange
 from inference_blueprints.operate.ownership import platform_operation
 from inference_blueprints.operate.ownership.platform_table import (
     ConditionFailedError,
@@ -19,7 +20,9 @@ from inference_blueprints.operate.ownership.platform_table import (
     PlatformRecord,
     RunningOperation,
 )
+from inference_blueprints.operate.upgrade import upgrade_checks
 from inference_blueprints.spec.lock.lock import lock_path
+from inference_blueprints.spec.shipped import shipped
 from inference_contracts.errors import UserError
 from tests.unit.operate.upgrade.conftest import MakeCluster
 from tests.unit.operate.upgrade.fake_eks import insight
@@ -100,3 +103,25 @@ def test_the_platform_of_another_file_is_not_upgraded(
 
 def test_shipped_blueprints_are_not_upgraded(cluster: MakeCluster) -> None:
     assert "`blueprints init quickstart-g6e" in str(run("quickstart-g6e").exception)
+
+
+def test_a_platform_on_ecs_has_the_findings_of_its_templates(
+    tmp_path: Path, cluster: MakeCluster, account: Account, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A refusal turns this red, and so do checks that ask EKS, which answers nothing here."""
+    file = tmp_path / "mine.yaml"
+    file.write_text(shipped()["ecs-g6e"].read_text())
+    held = Held("hosts", "ecs-g6e-Capacity", "a host would be lost", lambda _template: None)
+    monkeypatch.setattr(upgrade_checks, "check_change", lambda _change: [held])
+    change = PlatformChange(account, {}, {"ecs-g6e-Capacity": {}}, {})
+    monkeypatch.setattr(upgrade_checks, "read_change", lambda *_arguments: change)
+    written = run(str(file), "--apply", "--output", "json")
+    assert written.exit_code == 0, written.exception
+    document = json.loads(written.stdout)
+    [seen] = document["observations"]
+    assert (seen["check"], seen["severity"]) == ("templates", "warning")
+    assert seen["message"] == "held by deploy: ecs-g6e-Capacity: a host would be lost"
+    assert not any("Kubernetes" in change["part"] for change in document["changes"])
+    assert not any("Karpenter" in step or "control plane" in step for step in document["steps"])
+    assert lock_path(file).exists()
+    assert "runs on ECS: there is no Kubernetes version" in str(run(str(file), "--to", "1.36").exception)
