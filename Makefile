@@ -24,7 +24,7 @@ VLLM_CPU := local/inference_local/serving/vllm_cpu
 # means that Python caches bytecode.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help setup run test test-thorough test-clock test-llama test-engines test-faults test-ecs test-experimental check-templates check-lives programs test-cluster test-scaling test-controllers test-java unit templates charts runtime deflake lint bench generate verify release try-constructs hooks lock outdated clean
+.PHONY: help setup run test test-thorough test-clock test-llama test-engines test-faults test-ecs test-experimental check-templates check-lives programs test-cluster test-scaling test-controllers test-java unit templates charts runtime deflake lint bench generate verify release try-constructs try-pythons hooks lock outdated clean
 .DEFAULT_GOAL := help
 
 help: ## list the targets
@@ -116,6 +116,9 @@ release: $(READY) ## build the six distributions in build/release, and try each 
 
 try-constructs: $(READY) ## before a release: examples of the constructs on each Python and CDK: make try-constructs PYTHONS="3.11 3.12"
 	@$(BIN)/python scripts/try_constructs.py $(PYTHONS:%=--python %)
+
+try-pythons: $(READY) ## before a release: the library from wheels on each Python, whose templates must be the same byte by byte
+	@$(BIN)/python scripts/try_pythons.py
 
 hooks: $(READY) ## check each commit and push from now on, by .pre-commit-config.yaml
 	@$(BIN)/pre-commit install --hook-type pre-commit --hook-type pre-push

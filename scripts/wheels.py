@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
+import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -19,6 +21,8 @@ FOLDERS = {
     "inference-blueprints": ".",
     "inference-local": "local",
 }
+#: The versions of Python that the distributions support.
+PYTHONS = ("3.11", "3.12", "3.13")
 
 
 class WheelError(Exception):
@@ -61,6 +65,66 @@ def build(output: Path, *, sources: bool = False) -> dict[str, Path]:
     return {name: next(output.glob(f"{name.replace('-', '_')}-*.whl")) for name in FOLDERS}
 
 
+def find_python(version: str) -> Path:
+    """Return a Python of this machine: this one, one that uv finds, or one of pyenv. None is downloaded.
+
+    version: Such as `3.12`.
+    Raises WheelError: There is none.
+    """
+    if version == f"{sys.version_info.major}.{sys.version_info.minor}":
+        return Path(sys.executable)
+    home = Path(os.environ.get("PYENV_ROOT") or Path.home() / ".pyenv")
+    for found in sorted((home / "versions").glob(f"{version}.*/bin/python{version}")):
+        return found
+    try:
+        words = ("python", "find", "--no-project", "--no-python-downloads", version)
+        return Path(_uv(*words, directory=ROOT).strip())
+    except WheelError as error:
+        raise WheelError(
+            f"Python {version} is not on this machine, so nothing is known about it; install it (`uv python "
+            f"install {version}`, pyenv, or your system's packages)"
+        ) from error
+
+
+def required(name: str) -> tuple[str, ...]:
+    """Return a distribution and all that it and the parts below it name: `lowest-direct` looks at these."""
+    named, parts = [], [name]
+    for part in parts:
+        project = tomllib.loads((ROOT / FOLDERS[part] / "pyproject.toml").read_text(encoding="utf-8"))
+        needs = project["project"]["dependencies"]
+        named += [each for each in needs if each not in named]
+        found = [re.split("[=<>~]", each)[0] for each in needs]
+        parts += [each for each in found if each in FOLDERS and each not in parts]
+    return (name, *named)
+
+
+def resolved(
+    wheels: Path,
+    *requirements: str,
+    python: str,
+    platform: str = "x86_64-manylinux_2_31",
+    resolution: str = "highest",
+    constraints: Path | None = None,
+) -> dict[str, str]:
+    """Return the versions that would be installed from wheels. Nothing is installed and nothing built.
+
+    wheels, requirements, resolution, constraints: As of `environment`.
+    python: Version, such as `3.12`.
+    platform: As uv names it, such as `aarch64-apple-darwin`.
+    Raises WheelError: There are none.
+    """
+    limits: list[str | Path] = [] if constraints is None else ["--constraint", constraints]
+    given = wheels / "resolved.txt"
+    given.write_text("\n".join(requirements), encoding="utf-8")
+    text = _uv(
+        *("--no-config", "pip", "compile", given, "--find-links", wheels, "--only-binary", ":all:"),
+        *("--no-header", "--no-annotate", "--resolution", resolution),
+        *("--python-version", python, "--python-platform", platform, *limits),
+        directory=wheels,
+    )
+    return dict(re.findall(r"^([\w.-]+)==([\w.+!-]+)", text, re.MULTILINE))
+
+
 def environment(
     directory: Path,
     wheels: Path,
@@ -84,6 +148,7 @@ def environment(
     limits: list[str | Path] = [] if constraints is None else ["--constraint", constraints]
     _uv(
         *("pip", "install", "--python", installed, "--find-links", wheels, "--resolution", resolution),
+        *("--only-binary", ":all:"),
         *limits,
         *requirements,
         directory=directory,

@@ -14,6 +14,7 @@ import base64
 import io
 import zipfile
 import zlib
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 from typing import Final
@@ -67,7 +68,63 @@ def _code_of(file: Path) -> str:
             node.returns = None
         if isinstance(node, ast.arg):
             node.annotation = None
-    return ast.unparse(tree)
+    return _text_of(tree)
+
+
+class _Placeholders(ast.NodeTransformer):
+    """Takes the f-strings out of a tree and leaves names, which an unparsed text has once each."""
+
+    def __init__(self) -> None:
+        self.texts: dict[str, str] = {}
+
+    def visit_JoinedStr(self, node: ast.JoinedStr) -> ast.Name:
+        name = f"f_string_{len(self.texts)}_of_the_module_"
+        self.texts[name] = _f_string(node)
+        return ast.Name(name)
+
+
+def _text_of(tree: ast.AST) -> str:
+    """Return the code of a tree, which Python 3.10 reads, and which each later version writes alike.
+
+    From version 3.12 on, `ast.unparse` writes quotes within f-strings that earlier versions do not read
+    (PEP 701), and images run earlier ones.
+    """
+    placeholders = _Placeholders()
+    text = ast.unparse(placeholders.visit(tree))
+    # The outer f-strings were found first, and hold no names of others.
+    for name, written in placeholders.texts.items():
+        text = text.replace(name, written)
+    return text
+
+
+def _f_string(node: ast.JoinedStr) -> str:
+    """Return an f-string with the quotes that Python 3.11 chooses."""
+    kinds, parts = ["'", '"', '"""', "'''"], [*_parts(node)]
+    for part in parts:
+        kinds = sorted((kind for kind in kinds if kind not in part), key=lambda kind: part.endswith(kind[0]))
+    if not kinds:
+        raise ValueError(f"an f-string with all kinds of quotes: {''.join(parts)}")
+    return f"f{kinds[0]}{''.join(parts)}{kinds[0]}"
+
+
+def _parts(node: ast.JoinedStr) -> Iterator[str]:
+    for part in node.values:
+        if isinstance(part, ast.FormattedValue):
+            value = _text_of(part.value)
+            if isinstance(part.value, ast.IfExp | ast.Lambda):
+                value = f"({value})"
+            space = " " if value.startswith("{") else ""
+            conversion = "" if part.conversion == -1 else f"!{chr(part.conversion)}"
+            form = (
+                ":" + "".join(_parts(part.format_spec)) if isinstance(part.format_spec, ast.JoinedStr) else ""
+            )
+            yield f"{{{space}{value}{conversion}{form}}}"
+        elif isinstance(part, ast.Constant):
+            text = str(part.value).replace("{", "{{").replace("}", "}}")
+            yield "".join(
+                each.encode("unicode_escape").decode() if each == "\\" or not each.isprintable() else each
+                for each in text
+            )
 
 
 def _is_text(statement: ast.stmt) -> bool:

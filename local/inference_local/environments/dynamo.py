@@ -14,6 +14,7 @@ from inference_contracts.errors import UserError
 from inference_contracts.units import GB
 from inference_local.environments import dynamo_check
 from inference_local.environments.environment import PackageEnvironment, Report, locked_version
+from inference_local.environments.host_requirements import NeededMachine
 
 _REQUIREMENTS = Path(__file__).with_name("dynamo_requirements.txt")
 #: tests/local/test_wheel.py compares the size with the real one.
@@ -25,7 +26,9 @@ DYNAMO = PackageEnvironment(
     downloaded_bytes=100_000_000,
     duration="10 seconds",
     check=Path(dynamo_check.__file__),
-    cpu_flags={},
+    machine=NeededMachine(
+        {"x86_64": "x86-64", "aarch64": "arm64"}, ((3, 11), (3, 12), (3, 13)), cpu_flags={}
+    ),
 )
 
 

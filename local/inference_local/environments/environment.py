@@ -9,7 +9,7 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,6 +27,7 @@ _SECONDS_BETWEEN_REPORTS = 15.0
 _UV_SETTINGS = {"UV_CONCURRENT_DOWNLOADS": "4", "PYTHONDONTWRITEBYTECODE": ""}
 #: uv removes its temporary files within this time after SIGTERM.
 _GRACE_SECONDS = 5.0
+_FIRST_PYTHON = (3, 11)
 
 Report = Callable[[str], None]
 
@@ -49,8 +50,8 @@ class PackageEnvironment:
     """How long the installation takes with a fast connection, such as ``10 seconds``."""
     check: Path
     """Program that imports what is needed, and writes the versions of packages to a file of JSON."""
-    cpu_flags: Mapping[str, str]
-    """Features of the processor that it needs, each with what needs it."""
+    machine: host_requirements.NeededMachine
+    """What its packages run on."""
     change: Callable[[Path], None] = lambda _: None
     """Changes the folder of packages after the installation."""
     changes: Sequence[str] = ()
@@ -81,8 +82,11 @@ class PackageEnvironment:
 
     @property
     def folder(self) -> Path:
-        """Its folder. Every version of the library with equal packages shares it."""
-        recipe = "\0".join([self.requirements.read_text(encoding="utf-8"), *self.changes])
+        """Its folder. Every version of the library with equal packages and the same Python shares it."""
+        python = sys.version_info[:2]
+        # That of Python 3.11 has the name that it had when it was the only one.
+        others = [] if python == _FIRST_PYTHON else [f"{python[0]}.{python[1]}"]
+        recipe = "\0".join([self.requirements.read_text(encoding="utf-8"), *self.changes, *others])
         digest = hashlib.sha256(recipe.encode()).hexdigest()[:12]
         return tools.shared_cache_directory() / self.name / digest
 
@@ -113,7 +117,7 @@ class PackageEnvironment:
     def _checked_uv(self) -> Path:
         host = host_requirements.this_host(self.folder)
         needed = max(self.installed_bytes - disk_bytes(self.folder), 0)
-        found = host_requirements.problems(host, self.folder, needed, self.cpu_flags)
+        found = host_requirements.problems(host, self.folder, needed, self.machine)
         if host.uv is None or found:
             raise UserError("\n".join(f"{self.title} cannot be installed: {problem}" for problem in found))
         return host.uv

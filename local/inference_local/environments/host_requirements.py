@@ -15,7 +15,17 @@ from inference_contracts.units import GIB
 
 #: The platform that `make lock` resolves the lock files for: manylinux_2_31.
 OLDEST_GLIBC = (2, 31)
-PYTHON = (3, 11)
+
+
+@dataclass(frozen=True)
+class NeededMachine:
+    """On what the packages of an environment run."""
+
+    processors: Mapping[str, str]
+    """What ``uname -m`` says, and how it is called."""
+    pythons: tuple[tuple[int, int], ...]
+    cpu_flags: Mapping[str, str]
+    """Features of an x86-64 processor that it needs, each with what needs it."""
 
 
 @dataclass(frozen=True)
@@ -48,33 +58,34 @@ def this_host(folder: Path) -> LocalMachine:
     )
 
 
-def problems(host: LocalMachine, folder: Path, needed_bytes: int, cpu_flags: Mapping[str, str]) -> list[str]:
+def problems(host: LocalMachine, folder: Path, needed_bytes: int, needed: NeededMachine) -> list[str]:
     """Return everything that prevents the installation, each with its remedy.
 
     folder: Where it installs.
     needed_bytes: Disk space that it still needs.
-    cpu_flags: Features of the processor that it needs, each with what needs it.
+    needed: What its packages run on.
     """
     found = []
-    if (host.system, host.machine) != ("Linux", "x86_64"):
+    if host.system != "Linux" or host.machine not in needed.processors:
         found.append(
-            f"this machine is {host.system} on {host.machine}, the wheels need Linux on x86-64; "
-            "use such a machine, a virtual machine or a container"
+            f"this machine is {host.system} on {host.machine}, the wheels need Linux on "
+            f"{' or '.join(needed.processors.values())}; use such a machine, a virtual machine or a container"
         )
-    else:
+    elif host.machine == "x86_64":
         found += [
             f"the processor has no {flag.upper()} (/proc/cpuinfo), which {user} need; use a processor with "
             "it, or in a virtual machine pass the host's processor through"
-            for flag, user in cpu_flags.items()
+            for flag, user in needed.cpu_flags.items()
             if flag not in host.cpu_flags
         ]
     if host.system == "Linux" and (host.glibc is None or host.glibc < OLDEST_GLIBC):
         got = "no glibc" if host.glibc is None else f"glibc {_dotted(host.glibc)}"
         found.append(f"the system has {got}, the wheels need {_dotted(OLDEST_GLIBC)}; use a newer system")
-    if host.python != PYTHON:
+    if host.python not in needed.pythons:
+        pythons = " or ".join(map(_dotted, needed.pythons))
         found.append(
-            f"this is Python {_dotted(host.python)}, the wheels are for {_dotted(PYTHON)}; "
-            f"install the library with Python {_dotted(PYTHON)}"
+            f"this is Python {_dotted(host.python)}, the wheels are for {pythons}; "
+            f"install the library with Python {_dotted(needed.pythons[0])}"
         )
     if host.free_bytes < needed_bytes:
         found.append(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import os
 import subprocess
@@ -14,7 +15,7 @@ import pytest
 from task_start import live_check
 
 from inference_blueprints.render.ecs.task_program import TASK_PROGRAM, program_command, task_program
-from inference_blueprints.serving.packed_program import packed_program
+from inference_blueprints.serving.packed_program import _text_of, packed_program
 from tests.runtime.task_start.conftest import Agent
 
 #: Of the 64 KiB of a task definition (Amazon ECS Developer Guide, "Service quotas").
@@ -73,3 +74,17 @@ def test_the_health_check_reads_the_port_that_the_task_wrote(
     ports = {"system": agent.server_address[1] if is_served else 1}
     (tmp_path / "task-ports.json").write_text(json.dumps({"address": "127.0.0.1", "ports": ports}))
     assert live_check.main() == code
+
+
+@pytest.mark.parametrize(
+    ("code", "written"),
+    [
+        ("""f"no {', '.join(tags)}" """, """f"no {', '.join(tags)}\""""),
+        ("""f"{f'{a:,}'.strip()!r:>{width}}" """, """f"{f'{a:,}'.strip()!r:>{width}}\""""),
+        ('f"{a if b else c} {{x}}\\n"', "f'{(a if b else c)} {{x}}\\n'"),
+        ("f'''{label}=\"{names['x']}\" '''", "f'''{label}=\"{names['x']}\" '''"),
+    ],
+)
+def test_the_text_of_a_program_is_that_of_python_3_11(code: str, written: str) -> None:
+    """Red on Python 3.12 and later if they write quotes within quotes, which Python 3.11 does not read."""
+    assert _text_of(ast.parse(code.strip())) == written

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from inference_contracts.errors import UserError
 from inference_local.environments.environment import PackageEnvironment, locked_version
+from inference_local.environments.host_requirements import NeededMachine
 from inference_local.serving.vllm_cpu import import_check
 
 _REQUIREMENTS = Path(__file__).with_name("requirements.txt")
@@ -39,7 +40,7 @@ VLLM = PackageEnvironment(
     downloaded_bytes=3_300_000_000,
     duration="some minutes",
     check=Path(import_check.__file__),
-    cpu_flags={"avx2": "vLLM's kernels"},
+    machine=NeededMachine({"x86_64": "x86-64"}, ((3, 11),), {"avx2": "vLLM's kernels"}),
     change=_change,
     changes=(_METADATA, _WITH_DELAY),
 )

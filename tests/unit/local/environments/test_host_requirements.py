@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ import pytest
 
 from inference_contracts.errors import UserError
 from inference_local.environments import host_requirements
+from inference_local.environments.dynamo import DYNAMO
 from inference_local.serving.vllm_cpu.installation import VLLM
 
 HOST = host_requirements.LocalMachine(
@@ -28,12 +30,12 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
 
 
 def test_a_machine_with_exactly_what_is_needed_has_no_problem() -> None:
-    assert host_requirements.problems(HOST, Path("cache"), 10, VLLM.cpu_flags) == []
+    assert host_requirements.problems(HOST, Path("cache"), 10, VLLM.machine) == []
 
 
 @pytest.mark.parametrize(("changed", "words"), WRONG.values(), ids=WRONG)
 def test_a_missing_requirement_is_the_only_problem(changed: dict[str, Any], words: str) -> None:
-    (problem,) = host_requirements.problems(replace(HOST, **changed), Path("cache"), 10, VLLM.cpu_flags)
+    (problem,) = host_requirements.problems(replace(HOST, **changed), Path("cache"), 10, VLLM.machine)
     assert words in problem
     assert ";" in problem, "a remedy"
 
@@ -51,10 +53,24 @@ def test_every_problem_is_raised_before_anything_starts(
     assert (lines, list(tmp_path.iterdir())) == ([], [])
 
 
+@pytest.mark.parametrize("python", [(3, 11), (3, 12), (3, 13)])
+@pytest.mark.parametrize("machine", ["x86_64", "aarch64"])
+def test_dynamo_runs_where_its_lock_file_has_wheels(machine: str, python: tuple[int, int]) -> None:
+    host = replace(HOST, machine=machine, python=python, cpu_flags=frozenset())
+    assert host_requirements.problems(host, Path("cache"), 10, DYNAMO.machine) == []
+
+
+def test_each_python_has_an_environment_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Red if Python 3.12 looks for packages in an environment that 3.11 made."""
+    first = DYNAMO.folder
+    monkeypatch.setattr(sys, "version_info", (3, 12, 1))
+    assert DYNAMO.folder != first
+
+
 def test_this_machine_is_read(tmp_path: Path) -> None:
     host = host_requirements.this_host(tmp_path / "not" / "there")
     assert host.system == "Linux"
-    assert host.python == (3, 11)
+    assert host.python == sys.version_info[:2]
     assert "sse2" in host.cpu_flags
     assert host.free_bytes > 0
     assert host.uv is not None
