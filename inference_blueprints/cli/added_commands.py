@@ -5,7 +5,9 @@ Each names a module with a function `register`, which adds its command to the co
 
 from __future__ import annotations
 
+import sys
 from importlib.metadata import entry_points
+from pathlib import Path
 from types import ModuleType
 
 from inference_contracts.errors import UserError
@@ -31,8 +33,21 @@ def added_module(command: str, wanted: str = "") -> ModuleType:
         return found
     raise UserError(
         f"{wanted or f'`blueprints {command}`'} comes with {KNOWN[command]}, which is not installed beside "
-        f"this library; install it: pip install {KNOWN[command]}"
+        f"this library; install it: {_installation(command)}"
     )
+
+
+def _installation(command: str) -> str:
+    """Return what installs a distribution where this library is: uv and pipx write what they have made."""
+    prefix = Path(sys.prefix)
+    if (prefix / "uv-receipt.toml").is_file():
+        return (
+            f"uv tool install --force './[{command}]' in a checkout, or with the folder of the wheels "
+            f"--find-links FOLDER 'inference-blueprints[{command}]'"
+        )
+    if (prefix / "pipx_metadata.json").is_file():
+        return f"pipx inject inference-blueprints {KNOWN[command]}"
+    return f"pip install {KNOWN[command]}"
 
 
 def demand_replay() -> None:

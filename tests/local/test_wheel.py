@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+import sys
 import warnings
 import zipfile
 from collections.abc import Iterator
@@ -210,6 +211,33 @@ def test_no_command_of_the_library_alone_ends_in_a_traceback(library_user: User)
         if any(fault in ran.stderr for fault in FAULTS) or ran.returncode not in (0, 1, 2)
     }
     assert wrong == {}
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("./[local]", "--constraints", "requirements.lock"),
+        ("inference-blueprints", "--find-links", "{wheels}", "--constraints", "requirements.lock"),
+    ],
+    ids=["checkout", "wheels"],
+)
+def test_one_command_installs_a_checkout_or_a_release(
+    files: dict[str, Path], folder: Path, tmp_path: Path, words: tuple[str, ...]
+) -> None:
+    """Red if a part of the workspace is not found, or is an old one from uv's cache."""
+    places = {"UV_TOOL_DIR": str(tmp_path / "tools"), "UV_TOOL_BIN_DIR": str(tmp_path / "bin")}
+    command = [word.format(wheels=folder) for word in words]
+    uv = (sys.executable, "-m", "uv", "tool", "install", "--quiet", "--python", sys.executable)
+    wheels.run(*uv, *command, directory=wheels.ROOT, variables={**os.environ, **places})
+    user = User(tmp_path / "bin/python", tmp_path / "home")
+    assert "quickstart-g6e" in user.does("list")
+    answer = user.run("local", "--help")
+    assert "prepare" in answer.stdout or "uv tool install --force './[local]'" in answer.stderr
+    (packages,) = tmp_path.glob("tools/*/lib/python*/site-packages")
+    for part, place in (("inference_contracts", "contracts"), ("inference_decisions", "runtime")):
+        for path in (wheels.ROOT / place / part).glob("**/*.py"):
+            relative = path.relative_to(wheels.ROOT / place)
+            assert (packages / relative).read_bytes() == path.read_bytes(), relative
 
 
 def test_dynamo_is_prepared_once_and_then_used(laptop_user: User) -> None:

@@ -80,6 +80,8 @@ KINDS = {
     "helm": r"(aws cloudformation get-template --stack-name PLATFORM-Platform |helm upgrade keda )",
     # Installed from the wheels, with what comes after: tests/local/test_wheel.py.
     "pip": r"pip install inference-local$",
+    # Installed in empty folders: tests/local/test_wheel.py.
+    "tool": r"uv tool install ",
     # Every patch applies to the sources of the installed release: test_upstream_patches.py.
     "upstream": r"git (clone https://github.com/ministackorg/ministack |apply \.\./[a-z-]+\.patch$)",
     # Programs of others that need gigabytes, or another Python: the page names the releases that ran so.

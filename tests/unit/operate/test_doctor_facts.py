@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from inference_blueprints import tools
 from inference_blueprints.operate.check_results import CheckResult, Severity
 from inference_blueprints.operate.doctor.doctor_checks import CHECKS, check_environment
 from inference_blueprints.operate.doctor.doctor_context import DoctorContext
@@ -56,6 +57,8 @@ class WrongFact:
     """Time of the check, if it is the wrong fact."""
     cdk: str = ""
     """What the CDK command line prints instead of its version."""
+    elsewhere: bool = False
+    """Whether the machine does not run the programs of this library, and has no others."""
 
 
 def of_account(spec: dict[str, Any]) -> None:
@@ -105,6 +108,7 @@ WRONG: Mapping[str, tuple[WrongFact, ...]] = {
         ),
     ),
     "CDK command line": (WrongFact({}, "got 1.0.0, ", cdk="1.0.0 (build 0)"),),
+    "kubectl": (WrongFact({}, "kubectl is not on the PATH", "warning", elsewhere=True),),
     "bootstrap": (
         WrongFact({("ssm", "GetParameter"): failed("ParameterNotFound")}, "is not bootstrapped"),
         WrongFact({("ssm", "GetParameter"): {"Parameter": {"Value": "5"}}}, "got version 5"),
@@ -258,8 +262,11 @@ def test_a_healthy_account_has_a_line_and_no_other(make_context: Make, check: st
 
 @each_fact
 def test_a_wrong_fact_has_its_line_with_a_remedy(
-    make_context: Make, cdk: StandInPrograms, check: str, fact: WrongFact
+    make_context: Make, cdk: StandInPrograms, monkeypatch: pytest.MonkeyPatch, check: str, fact: WrongFact
 ) -> None:
+    if fact.elsewhere:
+        monkeypatch.setattr(tools, "layer_runs_here", lambda: False)
+        monkeypatch.setenv("PATH", "")
     if fact.cdk:
         cdk.add("cdk", lambda _: Printed(fact.cdk))
     results = [
