@@ -10,11 +10,12 @@ import re
 import textwrap
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import cache
 from types import MappingProxyType
 from typing import Final
 
 import inference_catalog as catalog
-from inference_blueprints.loading import LoadedBlueprint, parse_blueprint
+from inference_blueprints.loading import LoadedBlueprint, load_blueprint, parse_blueprint
 from inference_blueprints.serving.performance.role_capacity import role_capacity
 from inference_blueprints.serving.resolved import resolve
 from inference_blueprints.spec.formats import DESCRIPTIONS, NAME
@@ -31,7 +32,6 @@ USES: Final[Mapping[str, str]] = MappingProxyType(
         "images": "images from text",
     }
 )
-_KUBERNETES = "1.35"
 # The commit of the repository that an entry of the catalogue names as its source.
 _COMMIT = re.compile(r"\bcommit ([0-9a-f]{40})\b")
 _DEVICES = (1, 2, 4, 8)
@@ -342,7 +342,7 @@ def _text(wish: Wish, size: _Size) -> str:
     workers = f"replicas: {size.workers}, tensorParallelSize: {size.devices}{experts}"
     spec = f"""\
 environment: {{region: {wish.region}}}
-cluster: {{eks: {{version: "{_KUBERNETES}"}}}}
+cluster: {_cluster()}
 pools:
 # {_price(size, wish.region)}
 # {_nodes(size)}
@@ -364,6 +364,13 @@ kind: Blueprint
 metadata: {{name: {wish.name}}}
 spec:
 {textwrap.indent(spec, "  ")}"""
+
+
+@cache
+def _cluster() -> str:
+    """Return the cluster of the shipped quickstart, with its Kubernetes version."""
+    eks = load_blueprint("quickstart-g6e").written.spec.cluster.eks
+    return f'{{eks: {{version: "{eks.version}"}}}}' if eks else "{ecs: {}}"
 
 
 def _weights(wish: Wish) -> str:

@@ -49,8 +49,10 @@ _CREDENTIAL_CODES = frozenset(
         "AuthFailure",
         "ExpiredToken",
         "ExpiredTokenException",
+        "IncompleteSignature",
         "InvalidClientTokenId",
         "RequestExpired",
+        "SignatureDoesNotMatch",
         "UnrecognizedClientException",
     }
 )
@@ -104,10 +106,9 @@ class Account:
     @cached_property
     def _identity(self) -> dict[str, Any]:
         """What STS says about the credentials."""
-        try:
-            return dict(self.client("sts").get_caller_identity())
-        except (ClientError, BotoCoreError) as error:
-            raise SignInError(describe_error(error)) from error
+        client = self.client("sts")
+        with readable_errors():
+            return dict(client.get_caller_identity())
 
     @property
     def number(self) -> str:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import socket
+import time
 from pathlib import Path
 
 import pytest
@@ -109,3 +112,25 @@ def test_a_folder_that_cannot_hold_templates_is_refused_before_the_synthesis(
     line = refusal("synth", "my.yaml", "--directory", folder)
     assert line.startswith(f"--directory {folder}: cannot hold templates: ")
     assert line.endswith("; choose another folder")
+
+
+@pytest.mark.clock
+def test_what_is_configured_is_waited_for_and_what_is_not_is_no_wait(
+    blueprint: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A service that takes connections and answers nothing stands in for a network that drops packets."""
+    monkeypatch.delenv("AWS_EC2_METADATA_DISABLED")
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        place = f"http://127.0.0.1:{silent.getsockname()[1]}"
+        monkeypatch.setenv("AWS_EC2_METADATA_SERVICE_ENDPOINT", place)
+        started = time.monotonic()
+        with pytest.raises(SignInError, match="there are no AWS credentials"):
+            Account("us-west-2").client("eks")
+        assert time.monotonic() - started < 2
+    answer = json.dumps({"Version": 1, "AccessKeyId": "AKIDEXAMPLE", "SecretAccessKey": "secret"})
+    program = blueprint.parent / "credentials.sh"
+    program.write_text(f"sleep 2.5; echo '{answer}'\n")
+    configuration = blueprint.parent / "config"
+    configuration.write_text(f"[default]\ncredential_process = sh {program}\n")
+    monkeypatch.setenv("AWS_CONFIG_FILE", str(configuration))
+    assert Account("us-west-2").credentials.access_key == "AKIDEXAMPLE"
