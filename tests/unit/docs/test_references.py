@@ -98,3 +98,15 @@ def test_missing_targets_are_noticed() -> None:
     assert paths("`…/eks/none.py`") == ["constructs/inference_constructs/eks/none.py"]
     assert not exists("stacks/none.py")
     assert anchors("# The `types.py`, in *short*\n```sh\n# a comment\n```\n") == {"the-typespy-in-short"}
+
+
+def test_the_readme_is_short() -> None:
+    """A newcomer reads it whole. What is longer belongs on a page."""
+    assert len((root() / "README.md").read_text(encoding="utf-8").splitlines()) <= 120
+
+
+def test_the_index_lists_every_page() -> None:
+    """A page that nobody lists is not found."""
+    index = root() / "docs" / "README.md"
+    pages = {page.name for page in (root() / "docs").glob("*.md")} - {index.name}
+    assert pages - set(links(index.read_text(encoding="utf-8"))) == set()
