@@ -115,7 +115,7 @@ class Support:
         experimental = ", ".join(self.names("experimental"))
         return (
             f"Support: {self.level}{f' ({experimental})' if experimental else ''}"
-            f"{'' if any(each.on_hardware for each in self.features) else '; never on hardware'}"
+            f"{'' if any(each.on_hardware for each in self.features) else '; never run on hardware'}"
         )
 
     def as_dict(self) -> dict[str, Any]:

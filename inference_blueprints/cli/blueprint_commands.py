@@ -155,7 +155,7 @@ def plan(
     ] = None,
     output: OutputOption = Output.TEXT,
 ) -> None:
-    """Show what a blueprint deploys, needs and costs, in about ten lines."""
+    """Show what a blueprint deploys and costs, in about ten lines."""
     from inference_blueprints.report.plan.sections.batch import SERVICE_QUOTAS
     from inference_blueprints.report.plan.short_plan import print_short_plan, warnings_of
     from inference_blueprints.report.plan.summary import as_dict, chosen_sections, summarise

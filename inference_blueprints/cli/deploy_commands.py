@@ -63,8 +63,8 @@ def synth(
     if output is Output.JSON:
         print_json({"directory": str(directory), "templates": [path.name for path in templates]})
     else:
-        names = ", ".join(path.name for path in templates)
-        print(f"wrote {len(templates)} templates to {directory}: {names}")
+        print(f"wrote {len(templates)} templates to {directory}:")
+        print(*(f"  {path.name}" for path in templates), sep="\n")
 
 
 def bootstrap(name_or_path: NameOrPath, cdk_arguments: CdkArguments = None, output: CdkOutput = None) -> None:

@@ -6,6 +6,7 @@ import os
 import sys
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -44,22 +45,23 @@ def init(
     ] = None,
     model: Annotated[
         str | None,
-        typer.Option("--model", metavar="REPOSITORY", help="Model on Hugging Face, as Qwen/Qwen3-8B."),
+        typer.Option("--model", metavar="REPOSITORY", help="Model on Hugging Face, such as Qwen/Qwen3-8B."),
     ] = None,
     gpu: Annotated[
-        str | None, typer.Option("--gpu", metavar="GPU", help="Kind of GPU, as l40s or h200.")
+        str | None, typer.Option("--gpu", metavar="GPU", help="Kind of GPU, such as l40s or h200.")
     ] = None,
     region: Annotated[
-        str | None, typer.Option("--region", metavar="REGION", help="AWS region, as us-west-2.")
+        str | None, typer.Option("--region", metavar="REGION", help="AWS region, such as us-west-2.")
     ] = None,
     name: Annotated[
         str | None, typer.Option("--name", metavar="PLATFORM", help="Name of your platform.")
     ] = None,
     output: OutputOption = Output.TEXT,
 ) -> None:
-    """Write a blueprint of your own: for a use, a model and a GPU, or a copy of a shipped one.
+    """Write a blueprint of your own, or copy a shipped one.
 
-    In a terminal, what is not given is asked, and `?` lists the answers. The JSON Schema is copied too, for
+    Your own is for a use, a model and a GPU. In a terminal, what is not given is asked, and `?` lists the
+    answers. The JSON Schema is copied too, for
     completion in editors.
     """
     if blueprint is not None and file is None and blueprint.endswith(_SUFFIXES):
@@ -128,8 +130,6 @@ def _wished(given: Mapping[str, str | None], output: Output) -> Wish:
 
     Raises UserError with all options that are missing, or all that are wrong.
     """
-    from functools import partial
-
     from inference_blueprints.report import first_blueprint as first
 
     missing = [option for option, value in given.items() if value is None]
@@ -147,7 +147,8 @@ def _wished(given: Mapping[str, str | None], output: Output) -> Wish:
     if use and model and region:
         options.take("--gpu", partial(first.demand_gpu, wish=first.Wish(use, model, region, gpu="")))
     options.demand_right()
-    use = use or _asked(f"What for: {', '.join(first.USES)}", "chat", first.USES, first.demand_use, output)
+    uses = [f"{name}: {what}" for name, what in first.USES.items()]
+    use = use or _asked("What for; ? lists the uses", "chat", uses, first.demand_use, output)
     models, demand_model = first.models(use), partial(first.demand_model, use=use)
     usual = "Qwen/Qwen3-8B" if "Qwen/Qwen3-8B" in models else next(iter(models))
     model = options.take("--model", demand_model) or _asked(
@@ -220,11 +221,13 @@ def _asked(
 
     def right(answer: str) -> str:
         if answer.strip() == "?" and choices:
-            print(*choices, sep="\n", file=sys.stderr)
-            raise typer.BadParameter("choose one of these")
+            return "?"
         try:
             return demand(answer.strip())
         except UserError as error:
             raise typer.BadParameter(str(error)) from error
 
-    return str(typer.prompt(question, default=usual, value_proc=right, err=output is Output.JSON))
+    ask = partial(typer.prompt, question, default=usual, value_proc=right, err=output is Output.JSON)
+    while (answer := str(ask())) == "?":
+        print(*choices, sep="\n", file=sys.stderr)
+    return answer

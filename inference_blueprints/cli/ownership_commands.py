@@ -23,9 +23,9 @@ def take_over(
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")] = False,  # noqa: FBT002
     output: OutputOption = Output.TEXT,
 ) -> None:
-    """Give the deployed platform of this name to this blueprint, for example if the former one is lost.
+    """Give the deployed platform of this name to this blueprint.
 
-    The former one is refused from then on. No stack changes.
+    This helps if the former blueprint is lost. The former one is refused from then on. No stack changes.
     """
     from inference_blueprints.operate.aws.account import Account
     from inference_blueprints.operate.ownership.platform_operation import file_identity, platform_operation

@@ -36,7 +36,10 @@ def destroy(
     yes: Yes = False,  # noqa: FBT002 - an option
     output: OutputOption = Output.TEXT,
 ) -> None:
-    """Delete a platform, check that nothing else billable is left, and say what the kept data costs."""
+    """Delete a platform, and say what stays and what that costs.
+
+    It also checks that nothing else billable is left.
+    """
     target = _target(name_or_path, output)
     with target.operation("destroy") as operation:
         stacks = [stack.name for stack in target.removal.stacks()]
@@ -56,7 +59,10 @@ def prune(
     yes: Yes = False,  # noqa: FBT002 - an option
     output: OutputOption = Output.TEXT,
 ) -> None:
-    """Delete stacks that are no longer in the blueprint, and on ECS old revisions of task definitions."""
+    """Delete stacks that the blueprint no longer has.
+
+    On ECS, it also deletes old revisions of task definitions.
+    """
     target = _target(name_or_path, output)
     with target.operation("prune"):
         _prune(target, yes=yes)

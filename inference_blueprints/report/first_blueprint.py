@@ -27,7 +27,7 @@ from inference_contracts.errors import BlueprintError, UserError
 USES: Final[Mapping[str, str]] = MappingProxyType(
     {
         "chat": "answers for people and programs that wait",
-        "batch": "jobs of many requests, without anybody who waits",
+        "batch": "jobs of many requests, for which nobody waits",
         "stream": "events from Kafka, whose answers become signals within seconds",
         "images": "images from text",
     }
@@ -59,7 +59,7 @@ batch:
   - name: nightly
     model: {model}
     deadlineHours: 12
-    # Your jobs. Only `blueprints plan` uses it.
+    # How many requests your jobs have. Only `blueprints plan` uses it.
     load: {{requestsPerDay: 20000}}
     # What teams are charged; `blueprints plan` shows what the platform costs.
     rates: {{usdPerMillionInputTokens: 0.1, usdPerMillionOutputTokens: 0.4}}

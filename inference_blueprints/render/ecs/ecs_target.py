@@ -97,7 +97,7 @@ def capacity_findings(
                 )
                 yield Finding(("spec", "pools", place), message, "warning")
             message = (
-                "ECS Managed Instances have no largest number of hosts: the numbers of workers limit it; set "
+                "ECS Managed Instances have no maximum number of hosts: the numbers of workers limit it; set "
                 "cluster: {ecs: {managedInstances: never}} for a limit"
             )
             yield Finding(("spec", "pools", place, "nodes", "max"), message, "warning")

@@ -26,6 +26,8 @@ _FLEET = 1000
 _MOST_WARNINGS = 4
 #: What follows in a warning is the consequence or the remedy, which `validate` prints.
 _REST = re.compile(r"; |, so |: (?=[a-z])")
+#: The space between a number and its unit, where a line must not end; and that after ``3 x``.
+_BEFORE_UNIT = re.compile(r"(?<=\d) (?=[^\s;,)]{1,3}(?:[\s;,)]|$))|(?<=\d x) ")
 
 
 def headline(summary: PlanSummary) -> str:
@@ -57,7 +59,7 @@ def short_lines(
     name_or_path: The blueprint as the user named it, for commands.
     warnings: Those of the file, and then the plan's own.
     """
-    never = "" if any(each.on_hardware for each in summary.support.features) else "; never on hardware"
+    never = "" if any(each.on_hardware for each in summary.support.features) else "; never run on AWS"
     yield "uses", f"{', '.join(_features(summary))}{never}"
     texts: dict[Label, list[str]] = {label: [] for label in Label}
     for section in SECTIONS:
@@ -87,12 +89,19 @@ def print_short_plan(
     warnings: Those of the file, and the plan's own.
     """
     width = min(console.width, _WIDEST)
-    for row in textwrap.wrap(headline(summary), width, subsequent_indent=" " * _LABEL):
+    for row in _rows(headline(summary), width, indent=" " * _LABEL):
         console.print(Text(row, style="bold"), soft_wrap=True)
     for label, text in short_lines(summary, name_or_path, warnings):
-        for place, row in enumerate(textwrap.wrap(text, width - _LABEL, break_on_hyphens=False)):
+        for place, row in enumerate(_rows(text, width - _LABEL)):
             start = Text(("" if place else label).ljust(_LABEL), style="bold")
             console.print(start.append(Text(row, style="not bold")), soft_wrap=True)
+
+
+def _rows(text: str, width: int, indent: str = "") -> list[str]:
+    """Return a text in rows. A number stays with its unit: textwrap ends no line at a no-break space."""
+    kept_together = _BEFORE_UNIT.sub("\u00a0", text)
+    rows = textwrap.wrap(kept_together, width, subsequent_indent=indent, break_on_hyphens=False)
+    return [row.replace("\u00a0", " ") for row in rows]
 
 
 def _devices(summary: PlanSummary) -> Iterator[str]:

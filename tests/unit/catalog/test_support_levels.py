@@ -40,9 +40,9 @@ def test_a_blueprint_has_the_lowest_level_of_its_features() -> None:
     core = Feature(name="a", keys=("a",), proofs=(proof("real", faults=True),))
     lower = Feature(name="b", keys=("b",), proofs=(proof("emulated"),))
     assert [Support((core,)).level, Support((core, lower)).level] == ["core", "supported"]
-    assert Support((core, lower)).line == "Support: supported; never on hardware"
+    assert Support((core, lower)).line == "Support: supported; never run on hardware"
     unproven = Support((core, Feature(name="c", keys=("c",))))
-    assert unproven.line == "Support: experimental (c); never on hardware"
+    assert unproven.line == "Support: experimental (c); never run on hardware"
 
 
 @pytest.mark.parametrize("feature", catalog.features(), ids=lambda feature: feature.name)

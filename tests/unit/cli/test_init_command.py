@@ -123,6 +123,7 @@ def test_questions_have_defaults_and_answers_are_checked_at_once(
     assert "zai-org/GLM-5-FP8\n" in ran.err
     assert ran.out.count("Model; ") == 3
     assert ran.out.count("GPU; ") == 2
+    assert ran.out.count("Error: ") == 3  # of wrong answers; `?` is none
     spec = yaml.safe_load((tmp_path / "mine.yaml").read_text())["spec"]
     assert spec["environment"] == {"region": "us-west-2"}
     assert spec["models"][0]["weights"] == {"huggingFace": "Qwen/Qwen3-32B"}

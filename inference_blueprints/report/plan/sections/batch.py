@@ -178,7 +178,7 @@ def _day_in_short(day: BatchDaySummary) -> str:
     jobs = f"queue {day.queue}: {day.jobs:,} {'job' if day.jobs == 1 else 'jobs'} a day"
     if day.job_hours is None:
         return f"{jobs}; whether {day.deadline_hours:g} h hold is unknown"
-    return f"{jobs}, each at least {day.job_hours:.1f} of {day.deadline_hours:g} h"
+    return f"{jobs}, each takes at least {day.job_hours:.1f} of its {day.deadline_hours:g} h"
 
 
 def day_row(day: BatchDaySummary) -> tuple[str, ...]:
@@ -225,7 +225,7 @@ def _quotas_in_short(summary: PlanSummary) -> Iterator[ShortLine]:
     uses = summary[SERVICE_QUOTAS]
     if uses:
         largest = max(uses, key=lambda use: use.share)
-        yield Label.BATCH, f"{share(largest)} of the AWS quota {largest.service}, {largest.quota_name}"
+        yield Label.BATCH, f"{share(largest)} of the quota '{largest.quota_name}' of {largest.service}"
     for use in uses:
         if use.is_exceeded and not use.adjustable:
             yield (

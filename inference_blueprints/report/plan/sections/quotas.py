@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -18,6 +19,7 @@ _ON_DEMAND, _SPOT = "onDemand", "spot"
 #: The quota key for each purchase. Instances of a reservation count as on-demand instances (Amazon EC2 User
 #: Guide, "On-Demand Capacity Reservations"). The quota of Capacity Blocks is unknown here.
 _COUNTED_AS = {"onDemand": _ON_DEMAND, "reservation": _ON_DEMAND, "spot": _SPOT}
+_COMMON_WORDS = re.compile(r"^(Running On-Demand|All) | \(.*?\)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,11 +123,15 @@ def _quota_row(need: QuotaNeed) -> tuple[str, ...]:
 
 def _in_short(summary: PlanSummary) -> Iterator[ShortLine]:
     """Yield the quotas that the account needs, at the largest numbers of nodes."""
-    needs = few(
-        (f"{need.code or f'{UNKNOWN} ({need.purchase})'} {need.vcpu_max:,}" for need in summary[QUOTAS]), ", "
-    )
+    needs = few((f"{_short_name(need)} {need.vcpu_max:,}" for need in summary[QUOTAS]), ", ")
     if needs:
-        yield Label.LIMITS, f"EC2 quotas {needs} vCPUs; new accounts have 0 for accelerators"
+        yield Label.LIMITS, f"vCPU quotas of EC2: {needs}; new accounts have 0 for accelerators"
+
+
+def _short_name(need: QuotaNeed) -> str:
+    """Return the words of a quota's name that others do not have, such as ``G and VT`` or ``P5 Spot``."""
+    name = need.name.replace(" Spot Instance Requests", " Spot").removesuffix(" instances")
+    return _COMMON_WORDS.sub("", name) or f"{UNKNOWN} ({need.purchase})"
 
 
 QUOTAS = PlanSection("quotas", _summarise, _in_short, (ec2_quotas,))

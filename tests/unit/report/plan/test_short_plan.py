@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -62,7 +63,7 @@ def test_the_quickstart_fits_sixteen_rows_of_a_terminal() -> None:
 
 @pytest.mark.parametrize("name", shipped())
 def test_no_line_is_too_wide_and_no_word_is_cut(name: str) -> None:
-    """A new section that writes a paragraph, or a word that is split over two rows."""
+    """A section that writes a paragraph, a word that is split over two rows, or a number without its unit."""
     summary = _summary(shipped_sample(name))
     words = {width: _printed(summary, name, width).split() for width in (*_MOST_ROWS, 1000)}
     for width, most in _MOST_ROWS.items():
@@ -70,6 +71,7 @@ def test_no_line_is_too_wide_and_no_word_is_cut(name: str) -> None:
         assert max(map(len, rows)) <= width
         assert len(rows) <= most
         assert words[width] == words[1000]
+        assert re.findall(r"\d\n +(?:%|GB|USD|h|s|x)\s|\d x\n", "\n".join(rows)) == []
 
 
 def test_what_is_longer_than_a_line_is_folded(changed: ChangedScene) -> None:
