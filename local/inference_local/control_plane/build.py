@@ -26,6 +26,7 @@ from inference_blueprints.single_build import Report
 from inference_contracts.errors import UserError
 from inference_local.control_plane.artefacts import ModuleFiles, Program
 from inference_local.processes.checked_folder import made_once
+from inference_local.processes.child_processes import ended_with_this
 
 _SOURCES = Path(__file__).parent
 _SHOWN_LINES = 15
@@ -210,9 +211,11 @@ def _go(arguments: Iterable[str], directory: Path | None) -> str:
             stdout=subprocess.PIPE,
             stderr=errors,
             text=True,
+            start_new_session=True,
         )
-        os.setpriority(os.PRIO_PROCESS, process.pid, _NICENESS)
-        answer, _ = process.communicate()
+        with ended_with_this(process):
+            os.setpriority(os.PRIO_PROCESS, process.pid, _NICENESS)
+            answer, _ = process.communicate()
         errors.seek(0)
         lines = (errors.read() or answer).strip().splitlines()
     if process.returncode:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import ctypes
+import os
 import shutil
 import socket
 import tempfile
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -28,6 +30,8 @@ _BASE_BYTES = 1024 * MIB
 _PROCESS_BYTES = 64 * MIB
 #: More workers share this number of processes per role.
 _PROCESSES_PER_ROLE = 8
+#: A frontend of Dynamo 1.6.1 opened 16 to 22 instances of inotify, with file discovery. A user often has 128.
+_WATCHES_PER_FRONTEND = 16
 _CONTROL_GROUP = Path("/sys/fs/cgroup/memory.max")
 
 
@@ -52,6 +56,7 @@ def check_machine(plan: ServingPlan, run_directory: Path, port: int | None) -> N
         *missing_tools(),
         *missing_space(_spaces(run_directory)),
         *missing_memory(_free_memory(), plan),
+        *missing_watches(_watches, plan),
         *used_ports([model.name for model in plan.models], port),
     ]
     if found:
@@ -103,6 +108,26 @@ def missing_memory(free: int, plan: ServingPlan) -> Iterator[str]:
         )
 
 
+def missing_watches(watches: Callable[[int], int], plan: ServingPlan) -> Iterator[str]:
+    """Yield a line if this user cannot watch as many folders as the frontends do, to find their workers.
+
+    watches: Returns how many of a number of inotify instances can be opened now.
+    """
+    needed = _WATCHES_PER_FRONTEND * sum(
+        deployment.entry_point.replicas
+        for model in plan.models
+        for deployment in model.deployments
+        if not deployment.entry_point.is_worker
+    )
+    found = watches(needed)
+    if found < needed:
+        yield (
+            f"this user can open {found} more instances of inotify, the frontends need at least {needed}; "
+            "end other programs that watch files, such as other runs, or raise fs.inotify.max_user_instances "
+            "with sysctl"
+        )
+
+
 def used_ports(models: Sequence[str], port: int | None) -> Iterator[str]:
     """Yield a line for each port of an endpoint on which another program listens."""
     if port is None:
@@ -134,6 +159,17 @@ def _spaces(run_directory: Path) -> Iterator[FreeSpace]:
     for folder, needed, remedy in needs:
         existing = next(path for path in (folder.absolute(), *folder.absolute().parents) if path.is_dir())
         yield FreeSpace(folder, shutil.disk_usage(existing).free, needed, remedy)
+
+
+def _watches(wanted: int) -> int:
+    """Open instances of inotify, close them, and return how many were opened (inotify_init1(2))."""
+    library = ctypes.CDLL(None, use_errno=True)
+    opened: list[int] = []
+    while len(opened) < wanted and (descriptor := library.inotify_init1(os.O_CLOEXEC)) >= 0:
+        opened.append(descriptor)
+    for descriptor in opened:
+        os.close(descriptor)
+    return len(opened)
 
 
 def _free_memory() -> int:

@@ -10,8 +10,9 @@ import subprocess
 import sys
 import time
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -60,6 +61,21 @@ class ProcessDied(Exception):  # noqa: N818 - the name says what happened
         #: What happened, on one line.
         self.line = f"{name} {ending}; its output is in {log_path}" + (last_words and f": {last_words}")
         super().__init__(f"{name} {ending}; its output is in {log_path}:\n{self.tail}".rstrip(":\n"))
+
+
+@contextmanager
+def ended_with_this(process: subprocess.Popen[str]) -> Iterator[None]:
+    """Kill a process and its children if the block ends with an exception, such as that of a signal.
+
+    process: It leads its own session. A plain wait would last until a compiler has finished.
+    """
+    try:
+        yield
+    except BaseException:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+        raise
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ from pathlib import Path
 from inference_blueprints.single_build import Report
 from inference_contracts.errors import UserError
 from inference_local.processes.checked_folder import made_once
+from inference_local.processes.child_processes import ended_with_this
 from inference_local.serving.llama_cpp.source_archive import BUILD, cache_folder, unpacked_source
 
 SERVER, QUANTIZE = "llama-server", "llama-quantize"
@@ -120,7 +121,12 @@ def _build(program: str, draft: Path, report: Report) -> None:
 
 
 def _run(command: list[str]) -> None:
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
+    with (
+        subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True
+        ) as process,
+        ended_with_this(process),
+    ):
         os.setpriority(os.PRIO_PROCESS, process.pid, _NICENESS)
         output, _ = process.communicate()
     if process.returncode:

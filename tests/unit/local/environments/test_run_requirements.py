@@ -17,6 +17,7 @@ from inference_local.environments.run_requirements import (
     check_machine,
     missing_memory,
     missing_space,
+    missing_watches,
     skipped_steps,
     used_ports,
 )
@@ -41,6 +42,16 @@ def test_more_workers_need_more_memory() -> None:
     assert line.startswith("this machine has 1.3 GiB of free memory, the run needs about 1.")
 
 
+def test_too_few_watches_are_said_before_a_worker_dies() -> None:
+    """Beside other runs, a worker ended with "Too many open files" after some seconds."""
+    plan = build_plan(load_blueprint("quickstart-g6e").blueprint)
+    assert list(missing_watches(lambda wanted: wanted, plan)) == []
+    [line] = missing_watches(lambda wanted: min(wanted, 5), plan)
+    assert line.startswith("this user can open 5 more instances of inotify, the frontends need at least 32;")
+    without_frontends = build_plan(load_blueprint("inf2").blueprint)
+    assert list(missing_watches(lambda wanted: wanted, without_frontends)) == []
+
+
 def test_a_used_port_names_the_model_that_cannot_listen() -> None:
     with socket.create_server(("127.0.0.1", 0)) as other:
         port = other.getsockname()[1]
@@ -54,6 +65,7 @@ def test_a_used_port_names_the_model_that_cannot_listen() -> None:
 def test_everything_that_is_missing_is_said_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     plan = build_plan(load_blueprint("quickstart-g6e").blueprint)
     monkeypatch.setattr(run_requirements, "_free_memory", lambda: GIB)
+    monkeypatch.setattr(run_requirements, "_watches", lambda wanted: wanted)
     monkeypatch.setattr(run_requirements, "_RUN_BYTES", 2**60)
     with pytest.raises(UserError) as error:
         check_machine(plan, tmp_path / "not" / "there", None)

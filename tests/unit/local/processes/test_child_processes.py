@@ -11,7 +11,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from inference_local.processes.child_processes import ProcessDied, ProcessGroup
+from inference_local.processes.child_processes import ProcessDied, ProcessGroup, ended_with_this
 
 pytestmark = pytest.mark.clock
 
@@ -180,3 +180,26 @@ def test_what_has_ended_and_is_forgotten_is_not_missed(tmp_path: Path) -> None:
         group.check()
         assert group.processes == ()
         _wait_until(lambda: _gone(member))
+
+
+def test_an_error_ends_a_build_and_its_compilers(tmp_path: Path) -> None:
+    """A signal to this program alone waited until the compiler had finished, for minutes."""
+    mark = tmp_path / "compiler"
+    script = f"sleep 3600 & echo $! > {mark}; wait"
+    process = subprocess.Popen(["sh", "-c", script], text=True, start_new_session=True)
+    while not mark.is_file() or not mark.read_text().strip():
+        time.sleep(0.01)
+    with pytest.raises(KeyboardInterrupt), ended_with_this(process):
+        raise KeyboardInterrupt
+    compiler = int(mark.read_text())
+    deadline = time.monotonic() + _PATIENCE_SECONDS
+    while _runs(compiler):
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+def _runs(pid: int) -> bool:
+    try:
+        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
