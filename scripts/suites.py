@@ -127,7 +127,9 @@ SUITES = (
         waits=True,
     ),
     Suite(
-        "release", "all distributions work in empty environments, with locked and newest versions", "release"
+        "release",
+        "all distributions work in empty environments, with locked, newest and lowest versions",
+        "release",
     ),
     Suite("check-templates", "checkov, and a hundred drawn blueprints", "release"),
     Suite(

@@ -38,6 +38,8 @@ CONTENT = {
     "inference-local": {"inference_local"},
 }
 INSTALL_LOCAL = "install it: pip install inference-local"
+#: The ends: what works with both works with what lies between.
+ENDS = (wheels.PYTHONS[0], wheels.PYTHONS[-1])
 #: What nobody should see: a traceback, or the line that the command line prints instead of one.
 FAULTS = ("Traceback", "unexpected error")
 #: Unlike ones: Kubernetes and ECS.
@@ -98,6 +100,15 @@ def digests() -> dict[str, dict[str, str]]:
     return {}
 
 
+def interpreter(version: str) -> Path:
+    """Return a Python, or skip what needs it with a warning."""
+    try:
+        return wheels.find_python(version)
+    except wheels.WheelError as error:
+        warnings.warn(str(error), stacklevel=1)
+        pytest.skip(str(error))
+
+
 @pytest.fixture(scope="module", params=wheels.PYTHONS)
 def library_user(
     request: pytest.FixtureRequest,
@@ -105,20 +116,21 @@ def library_user(
     folder: Path,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> User:
-    try:
-        python = wheels.find_python(request.param)
-    except wheels.WheelError as error:
-        warnings.warn(str(error), stacklevel=1)
-        pytest.skip(str(error))
-    place = tmp_path_factory.mktemp("library")
+    place, python = tmp_path_factory.mktemp("library"), interpreter(request.param)
     found = wheels.environment(place / "venv", folder, "inference-blueprints", python=python)
     return User(found, place / "home")
 
 
-@pytest.fixture(scope="module")
-def laptop_user(files: dict[str, Path], folder: Path, tmp_path_factory: pytest.TempPathFactory) -> User:
-    place = tmp_path_factory.mktemp("laptop")
-    return User(wheels.environment(place / "venv", folder, "inference-local"), place / "home")
+@pytest.fixture(scope="module", params=ENDS)
+def laptop_user(
+    request: pytest.FixtureRequest,
+    files: dict[str, Path],
+    folder: Path,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> User:
+    place, python = tmp_path_factory.mktemp("laptop"), interpreter(request.param)
+    found = wheels.environment(place / "venv", folder, "inference-local", python=python)
+    return User(found, place / "home")
 
 
 @pytest.mark.parametrize("name", CONTENT)
@@ -257,8 +269,6 @@ def test_dynamo_is_prepared_once_and_then_used(laptop_user: User) -> None:
 
 
 LINUX_ARM, MACOS = "aarch64-manylinux_2_31", "aarch64-apple-darwin"
-#: The ends: what has wheels for both has wheels for what lies between.
-ENDS = (wheels.PYTHONS[0], wheels.PYTHONS[-1])
 
 
 @pytest.mark.parametrize("python", ENDS)

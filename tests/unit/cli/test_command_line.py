@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from importlib import import_module
 from pathlib import Path
 
@@ -10,7 +11,9 @@ import typer
 from typer.main import get_group
 
 from inference_blueprints import cli
+from inference_blueprints.cli import added_commands
 from inference_blueprints.cli.main import MODULES, command_line
+from inference_contracts.errors import UserError
 
 
 def registered(root: typer.Typer) -> list[str]:
@@ -33,3 +36,24 @@ def test_every_module_that_registers_commands_is_in_the_table() -> None:
 @pytest.mark.parametrize("command", [None, "--help", "nosuch"])
 def test_help_and_unknown_commands_see_every_command(command: str | None) -> None:
     assert registered(command_line(command)) == [*MODULES, "local"]
+
+
+@pytest.mark.parametrize(
+    ("receipt", "command"),
+    [
+        (None, "pip install inference-local"),
+        ("pipx_metadata.json", "pipx inject inference-blueprints inference-local"),
+        ("uv-receipt.toml", "uv tool install --force './[local]' in a checkout, or "),
+    ],
+)
+def test_a_missing_distribution_is_installed_as_the_library_was(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, receipt: str | None, command: str
+) -> None:
+    """Red if a user of uv or pipx is told to install into another environment."""
+    monkeypatch.setattr(sys, "prefix", str(tmp_path))
+    monkeypatch.setattr(added_commands, "entry_points", lambda **_: ())
+    if receipt:
+        (tmp_path / receipt).touch()
+    with pytest.raises(UserError) as caught:
+        added_commands.added_module("local")
+    assert f"; install it: {command}" in str(caught.value)
