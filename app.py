@@ -23,7 +23,7 @@ os.environ["PATH"] = os.pathsep.join([str(_NODE_DIRECTORY), os.environ.get("PATH
 from inference_blueprints import tools  # noqa: E402 - after the paths above
 from inference_blueprints.garbage import collect_rarely  # noqa: E402
 from inference_blueprints.loading import LoadedBlueprint, load_blueprint  # noqa: E402
-from inference_blueprints.spec.shipped import shipped  # noqa: E402
+from inference_blueprints.spec.source import shipped  # noqa: E402
 from inference_contracts.errors import UserError  # noqa: E402
 
 if TYPE_CHECKING:

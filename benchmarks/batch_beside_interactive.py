@@ -35,14 +35,13 @@ from benchmarks.harness.figure import Figure
 from benchmarks.harness.layouts import LayoutCase, aggregated, blueprint_of
 from benchmarks.harness.live import Arm, served
 from benchmarks.harness.timing import BenchmarkError
-from inference_blueprints.measure.completions.completion_client import CompletionClient
-from inference_blueprints.measure.completions.request_outcome import RequestOutcome
+from inference_blueprints.measure.completions.completion_client import CompletionClient, RequestOutcome
 from inference_blueprints.measure.replay.open_loop import OpenLoop, Pacing
 from inference_blueprints.measure.replay.prompt_writer import PromptWriter
 from inference_blueprints.measure.replay.scaled_trace import PrefixBlock, ScaledRequest
 from inference_blueprints.measure.simulation.offline_replay import SyntheticLoad
-from inference_blueprints.measure.statistics.percentiles import percentile
-from inference_blueprints.measure.tokenizer.vocabulary import random_text
+from inference_blueprints.measure.statistics import percentile
+from inference_blueprints.measure.tokenizer import random_text
 from inference_blueprints.serving.plan import build_plan
 from inference_blueprints.spec.types import Blueprint
 from inference_contracts import batch_environment

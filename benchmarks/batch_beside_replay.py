@@ -39,8 +39,8 @@ from benchmarks.harness.figure import Figure
 from benchmarks.harness.layouts import simulated
 from inference_blueprints.measure.simulation.offline_replay import engine_options, replay_api
 from inference_blueprints.measure.simulation.simulated_workers import SimulatedWorkers
-from inference_blueprints.measure.statistics.percentiles import percentile
-from inference_blueprints.serving.stacks.router_policy import BESIDE_BATCH, router_policy
+from inference_blueprints.measure.statistics import percentile
+from inference_blueprints.serving.stacks.dynamo import BESIDE_BATCH, router_policy
 from inference_contracts.request_headers import BATCH_CLASS
 
 #: None of these was used to choose the router's settings.

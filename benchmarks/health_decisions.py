@@ -25,7 +25,7 @@ from moto import mock_aws
 from benchmarks.harness.figure import Figure
 from benchmarks.harness.timing import ROOT, BenchmarkError
 from inference_blueprints.loading import load_blueprint
-from inference_blueprints.measure.statistics.percentiles import percentile
+from inference_blueprints.measure.statistics import percentile
 from inference_blueprints.report.fleet.fleet_split import fleet_split
 from inference_blueprints.report.plan.summary import summarise
 from inference_blueprints.serving.plan import build_plan

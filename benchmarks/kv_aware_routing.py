@@ -36,8 +36,7 @@ from typing import Literal
 from benchmarks.harness.figure import Figure
 from benchmarks.harness.layouts import LayoutCase, aggregated, blueprint_of, simulated
 from benchmarks.harness.live import Arm, ask_in_turns, served, with_kv_blocks
-from inference_blueprints.measure.replay.recorded_trace import shipped_trace
-from inference_blueprints.measure.replay.scaled_trace import PrefixBlock, ScaledRequest
+from inference_blueprints.measure.replay.scaled_trace import PrefixBlock, ScaledRequest, shipped_trace
 from inference_blueprints.measure.simulation.offline_replay import (
     Latencies,
     RecordedRequest,
@@ -47,7 +46,7 @@ from inference_blueprints.measure.simulation.offline_replay import (
     replay_synthetic,
 )
 from inference_blueprints.measure.simulation.simulated_workers import SimulatedWorkers
-from inference_blueprints.measure.statistics.percentiles import percentile
+from inference_blueprints.measure.statistics import percentile
 from inference_blueprints.serving.plan import build_plan
 
 Router = Literal["kv_router", "round_robin"]

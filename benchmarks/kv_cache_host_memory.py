@@ -26,7 +26,7 @@ from dataclasses import replace
 
 from benchmarks.harness.figure import Figure
 from inference_blueprints.loading import load_blueprint
-from inference_blueprints.measure.replay.recorded_trace import shipped_trace
+from inference_blueprints.measure.replay.scaled_trace import shipped_trace
 from inference_blueprints.measure.simulation.offline_replay import (
     RecordedRequest,
     SimulatedReplay,

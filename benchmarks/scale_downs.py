@@ -21,7 +21,7 @@ from pathlib import Path
 
 from benchmarks.harness.figure import Figure
 from benchmarks.harness.scaled_platform import aggregated, disaggregated, serving
-from inference_blueprints.measure.statistics.percentiles import percentile
+from inference_blueprints.measure.statistics import percentile
 from inference_local.scaling.counted_load import CountedLoad, StreamLengths
 from inference_local.scaling.counted_streaming import Streamed, stream_while
 from inference_local.scaling.ending_workers import ScaleDown, ScaleDowns

@@ -30,8 +30,7 @@ from pathlib import Path
 import numpy
 
 from benchmarks.harness.figure import Figure
-from inference_blueprints.serving.autoscaling.minute_demand import demand_per_minute
-from inference_blueprints.serving.autoscaling.request_rates import RequestRates
+from inference_blueprints.serving.autoscaling.request_rates import RequestRates, demand_per_minute
 from inference_contracts.units import MINUTES_PER_DAY
 from inference_decisions.capacity_shift.demand_history import Numbers
 from inference_decisions.capacity_shift.shift_replay import (

@@ -37,7 +37,7 @@ from benchmarks.harness.figure import Figure
 from benchmarks.harness.stub_endpoint import stub_endpoint
 from benchmarks.harness.timing import BenchmarkError
 from inference_blueprints.loading import load_blueprint
-from inference_blueprints.serving.streaming.job_configuration import job_configuration
+from inference_blueprints.serving.streaming_configuration import job_configuration
 from inference_blueprints.spec.types import Blueprint, StreamingJob
 from inference_contracts.units import MICROSECONDS_PER_SECOND, MILLISECONDS_PER_SECOND
 from inference_local.emulator.serverless_cache.valkey_server import ValkeyServer

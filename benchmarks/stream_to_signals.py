@@ -34,7 +34,7 @@ from benchmarks.harness.interval import ROUNDS, interval_figures
 from benchmarks.harness.stub_endpoint import LATENCY_SECONDS, stub_endpoint
 from benchmarks.harness.timing import BenchmarkError
 from inference_blueprints.loading import load_blueprint
-from inference_blueprints.serving.streaming.job_configuration import job_configuration
+from inference_blueprints.serving.streaming_configuration import job_configuration
 from inference_blueprints.spec.types import Blueprint, StreamingJob
 from inference_contracts.units import MILLISECONDS_PER_SECOND
 from inference_local.emulator.serverless_cache.valkey_server import ValkeyServer

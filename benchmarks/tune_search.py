@@ -18,11 +18,9 @@ from pathlib import Path
 
 from benchmarks.harness.figure import Figure
 from benchmarks.harness.timing import BenchmarkError
-from inference_blueprints.measure.tuning.candidate_costs import Cost, Costing
-from inference_blueprints.measure.tuning.candidates import TuningCandidate, WorkerShape, counts
-from inference_blueprints.measure.tuning.evaluation import Evaluator
+from inference_blueprints.measure.tuning.candidates import Cost, Costing, TuningCandidate, WorkerShape, counts
+from inference_blueprints.measure.tuning.evaluation import Evaluator, ReplayCache
 from inference_blueprints.measure.tuning.profiles import Profiles, Say, Speed
-from inference_blueprints.measure.tuning.replay_cache import ReplayCache
 from inference_blueprints.measure.tuning.tune import Stores, Tuning, demand_of, possible_shapes, tune
 from inference_blueprints.report.pricing.rates import prices_for
 from inference_blueprints.spec.types import Blueprint

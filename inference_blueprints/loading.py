@@ -8,12 +8,11 @@ from datetime import datetime
 
 from inference_blueprints.render.cluster_targets import planned_target_findings, target_findings
 from inference_blueprints.serving.checks.serving_checks import serving_findings
-from inference_blueprints.spec import composer, shipped, source, validation
+from inference_blueprints.spec import composer, source, validation
 from inference_blueprints.spec.capacity_dates import dated_findings
 from inference_blueprints.spec.invalid_values import decidable
-from inference_blueprints.spec.lock.adjacent_files import AdjacentFiles
+from inference_blueprints.spec.lock.adjacent_files import NO_PINS, AdjacentFiles, Pins, pinned_version
 from inference_blueprints.spec.lock.lock import Lock, with_commits
-from inference_blueprints.spec.lock.pins import NO_PINS, Pins, pinned_version
 from inference_blueprints.spec.model_files import with_models
 from inference_blueprints.spec.rule_table import rule_findings
 from inference_blueprints.spec.types import Blueprint
@@ -58,7 +57,7 @@ def load_blueprint(name_or_path: str, *, now: datetime | None = None) -> LoadedB
     BlueprintError
         If the file or its lock cannot be used, with every problem found.
     """
-    path = shipped.find(name_or_path)
+    path = source.find(name_or_path)
     text = source.read(path, str(path))
     adjacent = AdjacentFiles(path)
     try:

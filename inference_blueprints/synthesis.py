@@ -11,7 +11,7 @@ import tempfile
 from pathlib import Path
 
 from inference_blueprints.resources import root
-from inference_blueprints.spec.shipped import find
+from inference_blueprints.spec.source import find
 from inference_contracts.errors import UserError
 
 

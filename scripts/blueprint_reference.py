@@ -9,8 +9,7 @@ from typing import Any
 from inference_blueprints.spec import formats
 from inference_blueprints.spec.rule import Rule
 from inference_blueprints.spec.rule_table import all_rules
-from inference_blueprints.spec.schema import json_schema
-from inference_blueprints.spec.structure import Key, is_choice, keys, walk
+from inference_blueprints.spec.structure import Key, is_choice, json_schema, keys, walk
 from inference_blueprints.spec.types import Section
 
 #: Comparison signs of JSON Schema's limits.

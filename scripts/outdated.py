@@ -21,8 +21,7 @@ from packaging.version import Version as PythonVersion
 from pin_list import VersionPin
 from registry_answers import Release, UnansweredError
 
-from inference_blueprints.report.tables.terminal_table import print_table, table_console
-from inference_blueprints.report.tables.text_table import TextTable
+from inference_blueprints.report.tables import TextTable, print_table, table_console
 from inference_catalog.releases import version_order
 
 _UNASKED = "no package registry knows"

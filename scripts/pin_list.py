@@ -13,7 +13,7 @@ import record_lmcache_flags
 import yaml
 
 from inference_blueprints import resources
-from inference_blueprints.measure.benchmarking import aiperf
+from inference_blueprints.measure.benchmarking import load_generators
 from inference_catalog.catalogue import shipped
 from inference_catalog.releases import ADD_ONS
 from inference_catalog.resources import helm_values_directory
@@ -111,7 +111,9 @@ def _images() -> Iterator[VersionPin]:
         yield VersionPin(
             "Images", image.repository, image.tag, "go", image.module, entry["released"], entry["reason"]
         )
-    yield VersionPin("Images", "aiperf", aiperf.VERSION, "python", "aiperf", reason=aiperf.VERSION_REASON)
+    yield VersionPin(
+        "Images", "aiperf", load_generators.VERSION, "python", "aiperf", reason=load_generators.VERSION_REASON
+    )
     image, _, tag = re.findall(
         r"^FROM (\S+)(:)(\S+)$", (resources.root() / _DOCKERFILE).read_text(encoding="utf-8"), re.MULTILINE
     )[0]

@@ -14,7 +14,13 @@ from collections.abc import Iterator, Mapping
 from html import escape
 from pathlib import Path
 
-from inference_blueprints.measure.charts.svg_chart import HEIGHT, WIDTH, Axis, Curve, Plot
+from inference_blueprints.measure.charts import (
+    HEIGHT,
+    WIDTH,
+    Axis,
+    Curve,
+    Plot,
+)
 from inference_blueprints.render.monitoring.dashboard_table import DashboardRow, SeriesPanel, dashboard_rows
 from inference_blueprints.render.monitoring.recordings import recordings
 from inference_contracts.metric_labels import GPU_JOB, KEDA_JOB

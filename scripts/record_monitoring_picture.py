@@ -10,7 +10,12 @@ import tempfile
 import time
 from pathlib import Path
 
-from inference_blueprints.measure.charts.svg_chart import Axis, Curve, Layer, Plot
+from inference_blueprints.measure.charts import (
+    Axis,
+    Curve,
+    Layer,
+    Plot,
+)
 from tests.local.monitoring.live import live_platform
 
 PICTURE = Path(__file__).resolve().parent.parent / "docs/graphs/killed-worker.svg"

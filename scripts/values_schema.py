@@ -14,8 +14,8 @@ from inference_blueprints.render.eks.model_values import (
     DirectModelValues,
     DynamoModelValues,
     LlmDModelValues,
+    WeightsMirrorValues,
 )
-from inference_blueprints.render.eks.weights_mirror_values import WeightsMirrorValues
 from inference_blueprints.serving.stacks import STACKS
 
 _Schema = dict[str, Any]

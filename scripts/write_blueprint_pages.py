@@ -27,10 +27,10 @@ from inference_blueprints.report.plan.sections.memory import MEMORY, MemorySumma
 from inference_blueprints.report.plan.sections.pools import POOLS, TOTALS
 from inference_blueprints.report.plan.sections.processes import PROCESSES
 from inference_blueprints.report.plan.summary import summarise
-from inference_blueprints.report.tables.text_table import TextTable
+from inference_blueprints.report.tables import TextTable
 from inference_blueprints.resources import root
 from inference_blueprints.serving.plan import build_plan
-from inference_blueprints.spec.shipped import shipped
+from inference_blueprints.spec.source import shipped
 from inference_blueprints.spec.types import Blueprint, OnDemand, Purchase
 from inference_catalog import Support
 from inference_contracts.units import GIB

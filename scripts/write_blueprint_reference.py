@@ -12,7 +12,7 @@ from generated_files import fill_section, rewrite, write_all
 
 from inference_blueprints.resources import schema_path
 from inference_blueprints.serving.checks.serving_checks import SPEC_CHECKS
-from inference_blueprints.spec.schema import schema_text
+from inference_blueprints.spec.structure import schema_text
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "blueprint.md"
 

@@ -14,11 +14,10 @@ from typing import Final
 from generated_files import rewrite
 
 from inference_blueprints.loading import load_blueprint
-from inference_blueprints.report.fleet.fleet_cost import fleet_cost
+from inference_blueprints.report.fleet.fleet_cost import fleet_cost, fleet_sentence, fleet_tables
 from inference_blueprints.report.fleet.fleet_split import AccountLimit, CellLimit, fleet_split
-from inference_blueprints.report.fleet.fleet_tables import fleet_sentence, fleet_tables
 from inference_blueprints.report.plan.summary import summarise
-from inference_blueprints.report.tables.text_table import TextTable
+from inference_blueprints.report.tables import TextTable
 from inference_blueprints.serving.plan import build_plan
 
 PAGE: Final = Path(__file__).resolve().parent.parent / "docs" / "fleet.md"

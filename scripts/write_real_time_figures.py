@@ -23,8 +23,8 @@ from inference_blueprints.report.plan.sections.edges import (
 )
 from inference_blueprints.report.pricing.rates import prices_for
 from inference_blueprints.serving.resolved import resolve
+from inference_blueprints.spec.derived import platform_zones
 from inference_blueprints.spec.types import Objectives, Workload
-from inference_blueprints.spec.zones import platform_zones
 
 PAGE: Final = Path(__file__).resolve().parent.parent / "docs" / "real-time.md"
 PEAKS: Final = (100_000.0, 300_000.0)

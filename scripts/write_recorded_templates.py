@@ -12,7 +12,7 @@ from typing import Final
 
 from generated_files import write_all
 
-from inference_blueprints.spec.shipped import shipped
+from inference_blueprints.spec.source import shipped
 from tests.templates.support import Templates
 from tests.templates.synthesis import write_templates
 

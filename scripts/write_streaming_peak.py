@@ -17,14 +17,17 @@ from generated_files import fill_section, rewrite
 import inference_catalog as catalog
 from inference_blueprints.loading import load_blueprint
 from inference_blueprints.report.pricing.streaming_price import brokers_usd_per_day, job_usd_per_day
-from inference_blueprints.serving.streaming.broker_load import BrokerLoad, broker_load, needed_brokers
-from inference_blueprints.serving.streaming.job_size import (
+from inference_blueprints.serving.streaming import (
     MAX_KPUS,
     MAX_PARALLELISM,
+    BrokerLoad,
     StreamingJobSize,
+    StreamLoadFigures,
+    broker_load,
     job_size,
+    needed_brokers,
+    stream_load,
 )
-from inference_blueprints.serving.streaming.stream_load import StreamLoadFigures, stream_load
 from inference_blueprints.spec.types import StreamingJob
 from inference_catalog import BrokerSize
 

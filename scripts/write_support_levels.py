@@ -12,9 +12,9 @@ from markdown_table import markdown_table
 
 import inference_catalog as catalog
 from inference_blueprints.loading import load_blueprint
-from inference_blueprints.report.tables.text_table import TextTable
+from inference_blueprints.report.tables import TextTable
 from inference_blueprints.resources import root
-from inference_blueprints.spec.shipped import shipped
+from inference_blueprints.spec.source import shipped
 from inference_blueprints.spec.used_features import support_of
 from inference_catalog import Feature, Proof
 from inference_catalog.support_levels import HOW, LEVELS

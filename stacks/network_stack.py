@@ -10,7 +10,7 @@ from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
-from inference_blueprints.spec.domains import models_domain
+from inference_blueprints.spec.derived import models_domain
 from inference_blueprints.spec.types import ExistingNetwork, Network
 from inference_catalog.addresses import DEFAULT_CIDR
 from inference_constructs.network import ClusterVpc, ModelLoadBalancer

@@ -9,8 +9,8 @@ import aws_cdk as cdk
 
 from inference_blueprints.serving.scaling.shift_of_plan import shift_configuration_of
 from inference_blueprints.serving.types import ServingPlan
+from inference_blueprints.spec.derived import platform_zones
 from inference_blueprints.spec.types import Blueprint
-from inference_blueprints.spec.zones import platform_zones
 from inference_catalog.tags import PLATFORM_TAG
 from stacks.data_stack import DataStack
 from stacks.network_stack import NetworkStack

@@ -11,9 +11,8 @@ from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_kms as kms
 from constructs import Construct
 
-from inference_blueprints.serving.streaming.broker_load import DEAD_LETTER_PARTITIONS, topic_partitions
-from inference_blueprints.serving.streaming.job_configuration import job_configuration
-from inference_blueprints.serving.streaming.job_size import job_size
+from inference_blueprints.serving.streaming import DEAD_LETTER_PARTITIONS, job_size, topic_partitions
+from inference_blueprints.serving.streaming_configuration import job_configuration
 from inference_blueprints.spec.types import Alarms, Kafka, StreamingJob
 from inference_constructs.network import Gateway
 from inference_constructs.signals import PORT, SignalAccess

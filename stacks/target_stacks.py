@@ -11,7 +11,7 @@ import aws_cdk as cdk
 
 from inference_blueprints.serving.scaling.shift_of_plan import shift_configuration_of
 from inference_blueprints.serving.types import ServingPlan
-from inference_blueprints.spec.controllers import controllers_of
+from inference_blueprints.spec.derived import controllers_of
 from inference_blueprints.spec.types import Blueprint
 from stacks.data_stack import DataStack
 from stacks.network_stack import NetworkStack

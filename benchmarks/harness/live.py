@@ -12,12 +12,11 @@ from pathlib import Path
 import aiohttp
 
 from benchmarks.harness.timing import BenchmarkError
-from inference_blueprints.measure.completions.completion_client import CompletionClient
-from inference_blueprints.measure.completions.request_outcome import RequestOutcome
+from inference_blueprints.measure.completions.completion_client import CompletionClient, RequestOutcome
 from inference_blueprints.measure.replay.open_loop import OpenLoop, Pacing
 from inference_blueprints.measure.replay.prompt_writer import PromptWriter
 from inference_blueprints.measure.replay.scaled_trace import ScaledRequest
-from inference_blueprints.measure.tokenizer.vocabulary import random_text
+from inference_blueprints.measure.tokenizer import random_text
 from inference_blueprints.serving.types import Process, ServingPlan
 from inference_blueprints.spec.types import Blueprint
 from inference_local.processes.child_processes import ProcessGroup

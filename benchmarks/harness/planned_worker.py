@@ -11,8 +11,7 @@ from benchmarks.harness.timing import BenchmarkError
 from inference_blueprints.loading import load_blueprint
 from inference_blueprints.render.eks.model_values import deployment_values
 from inference_blueprints.serving.estimates.request_estimates import prefill_seconds
-from inference_blueprints.serving.performance.role_capacity import speeds
-from inference_blueprints.serving.performance.throughput import prefill_ms
+from inference_blueprints.serving.performance import prefill_ms, speeds
 from inference_blueprints.serving.plan import build_plan
 from inference_blueprints.serving.resolved import resolve
 from inference_blueprints.serving.scaling.worker_load import headroom, request_seconds, worker_load

@@ -334,7 +334,6 @@ def _moment(seconds: int) -> str:
 
 
 def _print_table(names: Sequence[str], figures: Sequence[str], rows: Sequence[tuple[str, ...]]) -> None:
-    from inference_blueprints.report.tables.terminal_table import print_rows, table_console
-    from inference_blueprints.report.tables.text_table import TextTable
+    from inference_blueprints.report.tables import TextTable, print_rows, table_console
 
     print_rows(TextTable("", tuple(names), tuple(figures), tuple(rows)), table_console())

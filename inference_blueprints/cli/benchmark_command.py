@@ -19,10 +19,10 @@ from inference_blueprints.cli.options import ExitCode, ModelOption, Output, Outp
 from inference_contracts.errors import UserError
 
 if TYPE_CHECKING:
+    from inference_blueprints.measure.benchmarking.benchmark import Questions
     from inference_blueprints.measure.benchmarking.load_generators import Access, LoadGenerator
-    from inference_blueprints.measure.benchmarking.request_series import Questions
     from inference_blueprints.operate.benchmark_job.cluster_job import ClusterLoadGenerator
-    from inference_blueprints.report.tables.text_table import TextTable
+    from inference_blueprints.report.tables import TextTable
     from inference_blueprints.serving.types import ModelPlan
     from inference_blueprints.spec.types import Blueprint, Model
 
@@ -79,8 +79,8 @@ def benchmark(
     from inference_blueprints.measure.benchmarking import benchmark_text
     from inference_blueprints.measure.benchmarking.benchmark import benchmark as run
     from inference_blueprints.measure.benchmarking.benchmark import prepare
+    from inference_blueprints.measure.benchmarking.benchmark_text import read_tuned
     from inference_blueprints.measure.benchmarking.load_generators import access
-    from inference_blueprints.measure.benchmarking.tuned import read_tuned
     from inference_blueprints.serving.plan import build_plan
 
     if not job and (image or dry_run):
@@ -167,7 +167,7 @@ def _print(title: str, tables: Sequence[TextTable]) -> None:
     from rich.console import Console
     from rich.text import Text
 
-    from inference_blueprints.report.tables.terminal_table import print_rows
+    from inference_blueprints.report.tables import print_rows
 
     console = Console()
     console.print(Text(title, style="bold"))

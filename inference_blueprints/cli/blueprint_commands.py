@@ -32,7 +32,7 @@ def register(app: typer.Typer) -> None:
 def list_blueprints(output: OutputOption = Output.TEXT) -> None:
     """List the shipped blueprints, with their support levels."""
     from inference_blueprints.loading import load_blueprint
-    from inference_blueprints.spec.shipped import describe, shipped
+    from inference_blueprints.spec.source import describe, shipped
     from inference_blueprints.spec.used_features import support_of
 
     rows = [
@@ -47,8 +47,7 @@ def list_blueprints(output: OutputOption = Output.TEXT) -> None:
     if output is Output.JSON:
         print_json(rows)
         return
-    from inference_blueprints.report.tables.terminal_table import print_rows, table_console
-    from inference_blueprints.report.tables.text_table import TextTable
+    from inference_blueprints.report.tables import TextTable, print_rows, table_console
 
     content = tuple((row["name"], row["support"], row["description"]) for row in rows)
     print_rows(TextTable("", ("blueprint", "support", "description"), (), content), table_console())
@@ -115,7 +114,7 @@ def validate(
 
 def schema() -> None:
     """Print the blueprint's JSON Schema."""
-    from inference_blueprints.spec.schema import schema_text
+    from inference_blueprints.spec.structure import schema_text
 
     print(schema_text(), end="")
 
@@ -202,9 +201,8 @@ def plan(
 
 
 def _print_fleet(spec: Spec, summary: PlanSummary, gpus: int, output: Output) -> None:
-    from inference_blueprints.report.fleet.fleet_cost import fleet_cost
+    from inference_blueprints.report.fleet.fleet_cost import fleet_cost, fleet_sentence, fleet_tables
     from inference_blueprints.report.fleet.fleet_split import fleet_split
-    from inference_blueprints.report.fleet.fleet_tables import fleet_sentence, fleet_tables
 
     split = fleet_split(spec, summary, gpus)
     cost = fleet_cost(split, summary)
@@ -218,7 +216,7 @@ def _print_fleet(spec: Spec, summary: PlanSummary, gpus: int, output: Output) ->
         return
     from rich.text import Text
 
-    from inference_blueprints.report.tables.terminal_table import print_table, table_console
+    from inference_blueprints.report.tables import print_table, table_console
 
     console = table_console()
     console.print(Text(fleet_sentence(split)))

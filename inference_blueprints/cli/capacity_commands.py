@@ -83,8 +83,7 @@ def simulate(
             }
         )
         return
-    from inference_blueprints.report.tables.terminal_table import print_table, table_console
-    from inference_blueprints.report.tables.text_table import TextTable
+    from inference_blueprints.report.tables import TextTable, print_table, table_console
 
     rows = tuple(
         (
@@ -116,7 +115,7 @@ def explain(
     output: OutputOption = Output.TEXT,
 ) -> None:
     """Explain the settings of the shift; with a trace, what it would decide at a time, and why."""
-    from inference_blueprints.measure.shift_simulation.explained_shift import (
+    from inference_blueprints.measure.shift_simulation.simulated_shift import (
         decisions_at,
         explained_decision,
         explained_settings,

@@ -78,7 +78,7 @@ def _record(loaded: LoadedBlueprint, path: Path, archives: list[Archive]) -> Pat
     """Pin the digests of the downloaded charts, and return the lock's path."""
     from inference_blueprints.operate.versions import running_lock
     from inference_blueprints.spec.lock.lock import Pin, lock_path
-    from inference_blueprints.spec.lock.lock_writer import lock_text, write_text
+    from inference_blueprints.spec.lock.lock_text import lock_text, write_text
 
     pins = {archive.chart.name: Pin(archive.chart.version, archive.digest) for archive in archives}
     lock = running_lock(loaded)

@@ -148,8 +148,7 @@ def costs_document(
 
 
 def _show(found: AttributedCosts, unpriced: list[str]) -> None:
-    from inference_blueprints.report.tables.terminal_table import print_rows, table_console
-    from inference_blueprints.report.tables.text_table import TextTable
+    from inference_blueprints.report.tables import TextTable, print_rows, table_console
 
     rows = [
         (

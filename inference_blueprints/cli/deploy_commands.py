@@ -133,7 +133,7 @@ def deploy(
     )
     from inference_blueprints.operate.versions import keep_lock, kept_lock
     from inference_blueprints.spec.lock.lock import lock_path
-    from inference_blueprints.spec.shipped import find
+    from inference_blueprints.spec.source import find
 
     reader, words = _reader(output, cdk_arguments)
     loaded = load(name_or_path, show_warnings=True)

@@ -42,7 +42,7 @@ def bake(
 ) -> None:
     """Bake the images of each pool into a snapshot. An EC2 instance of the account pulls them."""
     from inference_blueprints.operate.image_cache.snapshot_baker import Baker
-    from inference_blueprints.spec.shipped import shipped
+    from inference_blueprints.spec.source import shipped
 
     if write and name_or_path in shipped():
         raise UserError(

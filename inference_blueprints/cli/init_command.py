@@ -102,7 +102,7 @@ def _copied(
 ) -> tuple[str, str]:
     """Return the text of a shipped blueprint with another name, and the name."""
     from inference_blueprints.report.first_blueprint import demand_name
-    from inference_blueprints.spec.shipped import find
+    from inference_blueprints.spec.source import find
     from inference_blueprints.spec.text_edit import with_platform_name
 
     source = find(blueprint)

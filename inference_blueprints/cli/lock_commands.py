@@ -28,8 +28,7 @@ def lock(
 ) -> None:
     """Pin a blueprint's versions in a lock next to FILE. Existing pins stay."""
     from inference_blueprints.operate.versions import complete_lock, keep_lock, own_file
-    from inference_blueprints.spec.lock.differences import differences
-    from inference_blueprints.spec.lock.lock import lock_path
+    from inference_blueprints.spec.lock.lock import differences, lock_path
 
     path = own_file(file)
     loaded = load(file)

@@ -57,7 +57,7 @@ def add(
 
     ModelOpt's hf_quant_config.json is read too if it is beside FILE.
     """
-    from inference_blueprints.spec.lock.lock_writer import write_text
+    from inference_blueprints.spec.lock.lock_text import write_text
     from inference_blueprints.spec.model_files import entry_of, is_repository, read_json
     from inference_catalog.configurations.config_fields import ModelConfigError
 

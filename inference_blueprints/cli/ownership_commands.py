@@ -31,7 +31,7 @@ def take_over(
     from inference_blueprints.operate.ownership.platform_operation import file_identity, platform_operation
     from inference_blueprints.operate.ownership.platform_table import PlatformTable
     from inference_blueprints.operate.versions import keep_lock, kept_lock
-    from inference_blueprints.spec.shipped import find
+    from inference_blueprints.spec.source import find
 
     loaded = load(name_or_path)
     path, platform = find(name_or_path), loaded.blueprint.metadata.name

@@ -162,7 +162,7 @@ def _target(name_or_path: str, output: Output) -> _Target:
     from inference_blueprints.operate.aws.account import Account
     from inference_blueprints.operate.ownership.platform_operation import file_identity, platform_operation
     from inference_blueprints.operate.removal.platform_removal import Removal
-    from inference_blueprints.spec.shipped import find
+    from inference_blueprints.spec.source import find
 
     loaded, path = load(name_or_path), find(name_or_path)
     blueprint = loaded.blueprint

@@ -60,7 +60,7 @@ def tune(
 ) -> None:
     """Find the cheapest configuration that meets the objectives. All figures come from simulated replays."""
     demand_replay()
-    from inference_blueprints.measure.tuning.search_progress import shown_progress
+    from inference_blueprints.measure.tuning.search import shown_progress
     from inference_blueprints.measure.tuning.tune import tune as search
     from inference_blueprints.measure.tuning.tuning_page import tuning_page
     from inference_blueprints.operate.versions import own_file
@@ -111,7 +111,7 @@ def _print(found: Tuning, output: Output) -> None:
     from rich.text import Text
 
     from inference_blueprints.measure.tuning.accelerator_comparison import comparison_table
-    from inference_blueprints.report.tables.terminal_table import print_rows
+    from inference_blueprints.report.tables import print_rows
 
     console = Console()
     table = tuning_text.rank_configurations(found)

@@ -90,8 +90,7 @@ def _upgrade(file: str, proposal: Proposal, output: Output, *, apply: bool) -> N
 def _print(proposal: Proposal, results: list[CheckResult]) -> None:
     """Print a table of changes, then the results of the checks, then the steps of the deployment."""
     from inference_blueprints.operate.upgrade.upgrade_checks import steps
-    from inference_blueprints.report.tables.terminal_table import print_rows, table_console
-    from inference_blueprints.report.tables.text_table import TextTable
+    from inference_blueprints.report.tables import TextTable, print_rows, table_console
 
     rows = [(each.part, each.old or "not pinned", each.new or "not pinned") for each in proposal.changes]
     if rows:

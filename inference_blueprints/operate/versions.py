@@ -13,11 +13,9 @@ from pathlib import Path
 from inference_blueprints import tools
 from inference_blueprints.loading import LoadedBlueprint
 from inference_blueprints.spec.lock.adjacent_files import archive_digest, archive_name
-from inference_blueprints.spec.lock.differences import Change, differences
-from inference_blueprints.spec.lock.lock import Lock, lock_of, lock_path
-from inference_blueprints.spec.lock.lock_reader import read_lock
-from inference_blueprints.spec.lock.lock_writer import lock_text, write_text
-from inference_blueprints.spec.shipped import find, shipped
+from inference_blueprints.spec.lock.lock import Change, Lock, differences, lock_of, lock_path
+from inference_blueprints.spec.lock.lock_text import lock_text, read_lock, write_text
+from inference_blueprints.spec.source import find, shipped
 from inference_catalog.charts import Chart
 from inference_contracts.errors import UserError
 

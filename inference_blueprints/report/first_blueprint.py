@@ -16,7 +16,7 @@ from typing import Final
 
 import inference_catalog as catalog
 from inference_blueprints.loading import LoadedBlueprint, load_blueprint, parse_blueprint
-from inference_blueprints.serving.performance.role_capacity import role_capacity
+from inference_blueprints.serving.performance import role_capacity
 from inference_blueprints.serving.resolved import resolve
 from inference_blueprints.spec.formats import DESCRIPTIONS, NAME
 from inference_blueprints.spec.wording import allowed, quote, suggestion

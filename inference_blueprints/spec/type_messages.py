@@ -7,8 +7,7 @@ from collections.abc import Callable, Mapping
 from pydantic_core import ErrorDetails
 
 from inference_blueprints.spec import formats
-from inference_blueprints.spec.document import Node
-from inference_blueprints.spec.scalars import AmbiguousScalarError, resolve
+from inference_blueprints.spec.document import AmbiguousScalarError, Node, resolve
 from inference_blueprints.spec.structure import is_choice, key_at, keys, places_of, section_at
 from inference_blueprints.spec.types import Section
 from inference_blueprints.spec.wording import Path, allowed, listing, quote, suggestion

@@ -10,7 +10,7 @@ from threading import Event
 from typing import TypeVar
 
 from inference_blueprints.loading import LoadedBlueprint
-from inference_blueprints.measure.replay import ramp as ramps
+from inference_blueprints.measure.replay import trace_replay as ramps
 from inference_local.batch.batch_outcome import BatchOutcome
 from inference_local.controllers.controller_outcomes import (
     ControllerOutcomes,

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Self
 
 from inference_blueprints.loading import LoadedBlueprint
 from inference_blueprints.serving.types import ServingPlan
-from inference_blueprints.spec.controllers import controllers_of
+from inference_blueprints.spec.derived import controllers_of
 from inference_contracts.controller_calls import CONTROLLERS
 from inference_local import platform_steps
 from inference_local.processes.child_processes import ProcessGroup

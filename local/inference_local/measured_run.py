@@ -10,14 +10,15 @@ from pathlib import Path
 
 from inference_blueprints.loading import LoadedBlueprint
 from inference_blueprints.measure.replay.open_loop import ProgressCallback, ReplayProgress
-from inference_blueprints.measure.replay.ramp import POINTS, RampPoints
-from inference_blueprints.measure.replay.replay_result import ReplayResult
 from inference_blueprints.measure.replay.trace_replay import (
     DEFAULT_REQUEST_TIMEOUT_SECONDS,
     DEFAULT_SECONDS,
+    POINTS,
+    RampPoints,
+    ReplayResult,
     replay_async,
 )
-from inference_blueprints.measure.statistics.figure_text import amount
+from inference_blueprints.measure.statistics import amount
 from inference_blueprints.report.plan.summary import summarise
 from inference_blueprints.serving.plan import build_plan
 from inference_contracts.errors import UserError

@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 
 from inference_blueprints.loading import LoadedBlueprint
-from inference_blueprints.measure.statistics.figure_text import amount
+from inference_blueprints.measure.statistics import amount
 from inference_blueprints.report.plan.short_plan import headline
 from inference_blueprints.report.plan.summary import summarise
 from inference_blueprints.serving.plan import build_plan
-from inference_blueprints.spec.shipped import shipped
+from inference_blueprints.spec.source import shipped
 from inference_contracts.errors import UserError
 from inference_local.environments.run_requirements import check_machine, skipped_steps
 from inference_local.local_platform import Deployed, LocalPlatform

@@ -9,10 +9,9 @@ from dataclasses import dataclass
 
 import aiohttp
 
-from inference_blueprints.measure.completions.completion_client import CompletionClient
+from inference_blueprints.measure.completions.completion_client import CompletionClient, RequestOutcome
 from inference_blueprints.measure.completions.image_client import ImageClient
-from inference_blueprints.measure.completions.request_outcome import RequestOutcome
-from inference_blueprints.measure.tokenizer.vocabulary import random_text
+from inference_blueprints.measure.tokenizer import random_text
 from inference_blueprints.spec.types import ImageRequests
 from inference_local.moved_streams import NOT_BEGUN, UNDER_WAY, moved_streams
 from inference_local.serving.engine_kind import EngineKind

@@ -11,13 +11,15 @@ from aws_cdk import aws_kms as kms
 from aws_cdk import aws_servicediscovery as servicediscovery
 from constructs import Construct
 
-from inference_blueprints.render.ecs.gpu_metrics_task import (
+from inference_blueprints.render.ecs.metrics_task import (
+    METRICS_SERVICE,
     gpu_metrics_service,
     gpu_metrics_tags,
     gpu_metrics_task,
+    metrics_log_group,
+    metrics_task,
 )
-from inference_blueprints.render.ecs.metrics_task import METRICS_SERVICE, metrics_log_group, metrics_task
-from inference_blueprints.render.ecs.task_requests import TaskReferences, to_register
+from inference_blueprints.render.ecs.tasks import TaskReferences, to_register
 from inference_blueprints.render.monitoring.platform_rules import platform_rules
 from inference_blueprints.render.monitoring.recording_rules import rule_groups
 from inference_blueprints.serving.types import ServingPlan

@@ -14,7 +14,7 @@ from constructs import Construct
 from inference_blueprints.render.ecs.ecs_target import EcsTarget
 from inference_blueprints.render.ecs.scaling_policies import ServiceScaling
 from inference_blueprints.render.ecs.services import RenderedService
-from inference_blueprints.render.ecs.task_requests import TaskReferences, to_register
+from inference_blueprints.render.ecs.tasks import TaskReferences, to_register
 from inference_blueprints.serving.types import (
     DeploymentPlan,
     ModelPlan,

@@ -6,7 +6,7 @@ from functools import cached_property
 
 import aws_cdk as cdk
 
-from inference_blueprints.render.eks.scaled_kinds import scaled_kinds
+from inference_blueprints.render.eks.chart_values import scaled_kinds
 from inference_blueprints.serving.scaling.shift_of_plan import shift_configuration_of
 from inference_blueprints.serving.types import SecretValue
 from inference_blueprints.spec.types import EksCluster

@@ -10,7 +10,7 @@ from aws_cdk import aws_kms as kms
 from constructs import Construct
 
 from inference_blueprints.render.eks.eks_target import EksTarget
-from inference_blueprints.render.eks.weights_mirror_values import weights_mirror_values
+from inference_blueprints.render.eks.model_values import weights_mirror_values
 from inference_blueprints.serving import types as plans
 from inference_blueprints.serving.types import DeploymentPlan, ModelPlan
 from inference_blueprints.spec.types import Weights

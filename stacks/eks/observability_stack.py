@@ -14,7 +14,7 @@ from inference_blueprints.render.eks.insights_configuration import insights_conf
 from inference_blueprints.render.monitoring.platform_rules import platform_rules
 from inference_blueprints.render.monitoring.recording_rules import rule_groups
 from inference_blueprints.serving.types import ServingPlan
-from inference_blueprints.spec.controllers import controllers_of
+from inference_blueprints.spec.derived import controllers_of
 from inference_blueprints.spec.types import Observability, Spec
 from inference_catalog.catalogue import shipped
 from inference_catalog.charts import charts

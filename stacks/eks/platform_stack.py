@@ -11,8 +11,7 @@ from aws_cdk import aws_eks_v2 as eks
 from constructs import Construct
 
 import inference_catalog as catalog
-from inference_blueprints.render.eks.chart_values import chart_values
-from inference_blueprints.render.eks.scaled_kinds import ScaledKind
+from inference_blueprints.render.eks.chart_values import ScaledKind, chart_values
 from inference_blueprints.spec.types import Pool
 from inference_catalog.catalogue import shipped
 from inference_catalog.charts import Chart, charts

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from inference_blueprints.spec.shipped import shipped
+from inference_blueprints.spec.source import shipped
 from tests.charts.llm_d import HUB_ARN, REVISION, planned
 
 CHART = "direct-model"

@@ -8,7 +8,7 @@ from functools import cache
 from inference_blueprints.loading import load_blueprint
 from inference_blueprints.serving.plan import build_plan
 from inference_blueprints.serving.types import DeploymentPlan
-from inference_blueprints.spec.shipped import shipped
+from inference_blueprints.spec.source import shipped
 from tests.charts.llm_d import HUB_ARN, of_kind
 from tests.charts.renderings import Manifest
 

@@ -9,7 +9,7 @@ import yaml
 from inference_blueprints.loading import parse_blueprint
 from inference_blueprints.serving.plan import build_plan
 from inference_blueprints.serving.types import DeploymentPlan, Process
-from inference_blueprints.spec.shipped import shipped
+from inference_blueprints.spec.source import shipped
 from tests.charts.renderings import Manifest
 
 CHART = "llm-d-model"

@@ -13,7 +13,7 @@ import pytest
 
 from inference_blueprints.loading import load_blueprint
 from inference_blueprints.operate.versions import fetch
-from inference_blueprints.spec.shipped import shipped
+from inference_blueprints.spec.source import shipped
 from inference_catalog.charts import Chart
 from inference_contracts.errors import BlueprintError, UserError
 from inference_local.control_plane.certificates import Authority

@@ -6,10 +6,10 @@ from typing import Any
 
 import yaml
 
-from inference_blueprints.render.eks.weights_mirror_values import weights_mirror_values
+from inference_blueprints.render.eks.model_values import weights_mirror_values
 from inference_blueprints.serving.plan import build_plan
 from inference_blueprints.serving.types import ModelPlan
-from inference_blueprints.spec.shipped import shipped
+from inference_blueprints.spec.source import shipped
 from inference_blueprints.spec.types import Blueprint
 from tests.charts.llm_d import HUB_ARN
 from tests.charts.renderings import Manifest

@@ -11,7 +11,7 @@ import yaml
 import app
 from inference_blueprints.loading import load_blueprint
 from inference_blueprints.operate.kubernetes import Kubectl
-from inference_blueprints.spec.shipped import shipped
+from inference_blueprints.spec.source import shipped
 from inference_contracts.operations_names import HEALTH_GROUP, SHIFT_GROUP
 from inference_local.control_plane import definitions
 from inference_local.control_plane.control_plane import ControlPlane

@@ -12,9 +12,8 @@ import pytest
 
 import inference_catalog as catalog
 from inference_blueprints.loading import load_blueprint
-from inference_blueprints.measure.benchmarking import aiperf
-from inference_blueprints.measure.benchmarking.aiperf import LoadTest, Question
-from inference_blueprints.measure.benchmarking.load_generators import Access
+from inference_blueprints.measure.benchmarking import load_generators
+from inference_blueprints.measure.benchmarking.load_generators import Access, LoadTest, Question
 from inference_blueprints.operate.benchmark_job import job_objects
 from inference_blueprints.operate.benchmark_job.cluster_job import (
     ClusterLoadGenerator,
@@ -113,7 +112,7 @@ def test_a_job_ends_on_a_system_node_and_leaves_its_records_and_nothing_else(
 ) -> None:
     namespace = models_namespace(deployment)
     cluster = Watched(kubectl, namespace)
-    (outcome,) = aiperf.outcomes(load_generator(cluster, deployment, print).ask(LOAD_TEST))
+    (outcome,) = load_generators.outcomes(load_generator(cluster, deployment, print).ask(LOAD_TEST))
     assert outcome.failure is None
     assert cluster.nodes == [SYSTEM]
     assert [each.split()[0] for each in cluster.there] == ["Job", "ConfigMap", "Secret", "Pod"]

@@ -17,7 +17,7 @@ import pytest
 import yaml
 
 from inference_blueprints.operate.kubernetes import KubectlFailed
-from inference_blueprints.spec.shipped import shipped
+from inference_blueprints.spec.source import shipped
 from inference_blueprints.synthesis import synthesise
 from inference_local.emulator.emulator import Emulator
 from inference_local.emulator.emulator_deploy import DeployError, bootstrap, destroy

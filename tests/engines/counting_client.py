@@ -11,7 +11,7 @@ from typing import Any
 
 import aiohttp
 
-from inference_blueprints.measure.tokenizer.vocabulary import one_token_words
+from inference_blueprints.measure.tokenizer import one_token_words
 from tests.engines.counting_kind import prompt_to, words_after
 
 #: The schema of an answer with a string that has no end.

@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from inference_blueprints.measure.tokenizer.vocabulary import one_token_words
+from inference_blueprints.measure.tokenizer import one_token_words
 from inference_catalog import Model
 from inference_local.serving.launch import Launch
 from inference_local.serving.local_deployment import LocalDeployment, WorkerPlace

@@ -11,7 +11,7 @@ from openai import OpenAI
 from inference_blueprints.loading import load_blueprint
 from inference_blueprints.serving.plan import build_plan
 from inference_blueprints.serving.types import ServingPlan
-from inference_blueprints.spec.shipped import shipped
+from inference_blueprints.spec.source import shipped
 from inference_blueprints.spec.types import Blueprint
 from tests.engines.running import running_engines
 

@@ -22,7 +22,7 @@ import pytest
 
 from benchmarks.harness.stub_endpoint import stub_endpoint
 from inference_blueprints.loading import load_blueprint
-from inference_blueprints.serving.streaming.job_configuration import job_configuration
+from inference_blueprints.serving.streaming_configuration import job_configuration
 from inference_contracts.streaming_job import (
     JobEndpoint,
     StreamingJobConfiguration,

@@ -14,8 +14,7 @@ import aiohttp
 import pytest
 
 from inference_blueprints.loading import load_blueprint
-from inference_blueprints.measure.completions.completion_client import CompletionClient
-from inference_blueprints.measure.completions.request_outcome import RequestOutcome
+from inference_blueprints.measure.completions.completion_client import CompletionClient, RequestOutcome
 from inference_blueprints.serving.plan import build_plan
 from inference_local.processes.child_processes import ProcessGroup
 from inference_local.serving.llama_cpp.llama_kind import LlamaKind

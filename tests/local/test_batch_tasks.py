@@ -11,7 +11,7 @@ from rich.console import Console
 
 from inference_blueprints.loading import load_blueprint
 from inference_blueprints.serving.plan import build_plan
-from inference_blueprints.spec.shipped import shipped
+from inference_blueprints.spec.source import shipped
 from inference_local.local_platform import LocalPlatform
 from inference_local.run_steps import Steps
 

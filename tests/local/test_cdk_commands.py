@@ -12,7 +12,7 @@ import pytest
 
 from inference_blueprints import tools
 from inference_blueprints.resources import root
-from inference_blueprints.spec.shipped import shipped
+from inference_blueprints.spec.source import shipped
 from inference_local.emulator.emulator import Emulator
 from tests.local.conftest import BLUEPRINTS
 

@@ -16,7 +16,7 @@ import boto3
 import openai
 import pytest
 
-from inference_blueprints.measure.statistics.figure_text import amount
+from inference_blueprints.measure.statistics import amount
 from inference_blueprints.resources import root
 from tests.local.conftest import BLUEPRINTS, Run
 

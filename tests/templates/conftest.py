@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
-from inference_blueprints.spec.shipped import shipped
+from inference_blueprints.spec.source import shipped
 from tests.templates.support import Templates
 from tests.templates.synthesis import write_templates
 

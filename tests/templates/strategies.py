@@ -11,7 +11,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 import inference_catalog as catalog
-from inference_blueprints.spec.sections.pools.purchases import CAPACITY_BLOCK_FAMILIES
+from inference_blueprints.spec.sections.pools.rules import CAPACITY_BLOCK_FAMILIES
 from inference_catalog.catalogue import shipped
 from tests.templates.batch_strategies import batches
 from tests.templates.direct_strategies import direct_models

@@ -24,7 +24,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from inference_blueprints.serving.command_line import Argument, command_line
-from inference_blueprints.serving.engines.own_server import OwnServer, RequestCounter
+from inference_blueprints.serving.engines.serving_engine import OwnServer, RequestCounter
 from inference_blueprints.serving.engines.serving_engine import ArgumentNames, ServingEngine
 from inference_blueprints.serving.estimates.worker_figures import Sizing
 from inference_blueprints.serving.resolved import ResolvedWorkers
@@ -97,7 +97,7 @@ PROGRAM = """
 import json
 from inference_blueprints.loading import load_blueprint
 from inference_blueprints.serving.plan import build_plan
-from inference_blueprints.spec.schema import json_schema
+from inference_blueprints.spec.structure import json_schema
 from inference_contracts.errors import BlueprintError
 
 [worker] = build_plan(load_blueprint("right.yaml").blueprint).models[0].deployments[0].processes

@@ -17,7 +17,7 @@ from batch.jobs.spending import Figures
 from batch.scheduling.observation import Backlog, report
 from batch.worker.metrics import Metrics
 from inference_blueprints.loading import parse_blueprint
-from inference_blueprints.report.pricing.batch_signals_price import (
+from inference_blueprints.report.pricing.telemetry_price import (
     batch_alarms,
     batch_metrics_at_most,
     batch_signal_items,

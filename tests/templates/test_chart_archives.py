@@ -9,7 +9,7 @@ import yaml
 
 from inference_blueprints.loading import load_blueprint
 from inference_blueprints.operate.versions import keep_lock
-from inference_blueprints.spec.shipped import shipped
+from inference_blueprints.spec.source import shipped
 from tests.charts.repositories import put_archives
 from tests.templates.synthesis import write_templates
 

@@ -17,8 +17,8 @@ from import_graph import python_path
 
 from inference_blueprints.resources import root
 from inference_blueprints.spec.lock.lock import Lock, lock_path
-from inference_blueprints.spec.lock.lock_writer import lock_text
-from inference_blueprints.spec.shipped import shipped
+from inference_blueprints.spec.lock.lock_text import lock_text
+from inference_blueprints.spec.source import shipped
 from inference_catalog.releases import ADD_ONS, NodeImage
 from inference_constructs.eks.cluster_add_ons import SECRETS
 from tests.templates.synthesis import write_templates

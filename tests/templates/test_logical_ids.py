@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from inference_blueprints.spec.shipped import shipped
+from inference_blueprints.spec.source import shipped
 from tests.templates.conftest import Synthesise
 from tests.templates.support import Templates
 

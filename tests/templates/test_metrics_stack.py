@@ -14,9 +14,9 @@ from botocore.session import Session
 from botocore.validate import ParamValidator
 
 from inference_blueprints.loading import load_blueprint
-from inference_blueprints.render.ecs.gpu_metrics_task import gpu_metrics_task
+from inference_blueprints.render.ecs.metrics_task import gpu_metrics_task
 from inference_blueprints.render.ecs.scaling_policies import published_roles
-from inference_blueprints.render.ecs.task_requests import TaskReferences, to_register
+from inference_blueprints.render.ecs.tasks import TaskReferences, to_register
 from inference_blueprints.serving.plan import build_plan
 from inference_blueprints.spec.types import Observability
 from inference_constructs.network.gateway import Gateway

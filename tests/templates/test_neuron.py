@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
-from inference_blueprints.spec.shipped import shipped
+from inference_blueprints.spec.source import shipped
 from tests.templates.conftest import SynthesiseShipped
 from tests.templates.support import Templates, text
 from tests.templates.synthesis import write_templates

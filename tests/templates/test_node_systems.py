@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from inference_blueprints.spec.lock.lock import Lock, lock_path
-from inference_blueprints.spec.lock.lock_writer import lock_text
+from inference_blueprints.spec.lock.lock_text import lock_text
 from inference_catalog.catalogue import shipped
 from inference_catalog.releases import NodeImage, shipped_releases
 from inference_local.manifests import validate_manifest

@@ -16,7 +16,7 @@ from inference_blueprints.operate.changes.data_checks import moved_topics
 from inference_blueprints.operate.changes.platform_change import Held, PlatformChange
 from inference_blueprints.report.pricing.streaming_price import ALARMS_PER_STREAM
 from inference_blueprints.resources import root
-from inference_blueprints.spec.shipped import shipped
+from inference_blueprints.spec.source import shipped
 from inference_contracts.streamed_answers import redriven_name
 from inference_contracts.streaming_job import StreamingJobConfiguration
 from inference_contracts.streaming_names import STREAMING_RUNBOOKS

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from inference_blueprints.spec.sections.batch.policy import RESERVED_NAMES, policy_bytes
+from inference_blueprints.spec.sections.batch.rules import RESERVED_NAMES, policy_bytes
 from inference_blueprints.spec.types import Batch, Team
 from inference_contracts import batch_keys
 from tests.templates.checks.access import ACCOUNT, ALL_OF_S3, BUCKET, EMPTIES, Policies, policies_of, uses

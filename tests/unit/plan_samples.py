@@ -17,7 +17,7 @@ from inference_blueprints.report.plan.section import PlanSummary
 from inference_blueprints.report.plan.summary import summarise
 from inference_blueprints.resources import blueprints_directory
 from inference_blueprints.serving.plan import build_plan
-from inference_blueprints.spec.shipped import shipped
+from inference_blueprints.spec.source import shipped
 from inference_blueprints.spec.types import Blueprint
 
 _EXISTING = {

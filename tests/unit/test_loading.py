@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from inference_blueprints.loading import load_blueprint
-from inference_blueprints.spec.shipped import describe, find, shipped
+from inference_blueprints.spec.source import describe, find, shipped
 from inference_contracts.errors import BlueprintError, UserError
 
 RIGHT = (Path(__file__).parent / "spec" / "base.yaml").read_bytes()

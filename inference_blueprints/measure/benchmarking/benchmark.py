@@ -3,37 +3,159 @@
 from __future__ import annotations
 
 import asyncio
+import random
 import secrets
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from inference_blueprints.measure.benchmarking import aiperf
+from inference_blueprints.measure.benchmarking import load_generators
 from inference_blueprints.measure.benchmarking.load_generators import Access, LoadGenerator
-from inference_blueprints.measure.benchmarking.request_series import (
-    Bounds,
-    Questions,
-    blocks_in_words,
-    generate_requests,
-    read_requests,
-)
-from inference_blueprints.measure.completions.completion_client import CompletionClient
-from inference_blueprints.measure.completions.request_outcome import RequestOutcome
+from inference_blueprints.measure.completions.completion_client import CompletionClient, RequestOutcome
 from inference_blueprints.measure.completions.served_models import ListingFailedError, served_models
 from inference_blueprints.measure.replay.prompt_writer import block_seed
+from inference_blueprints.measure.replay.scaled_trace import COMMON_PREFIX, PrefixBlock, ScaledRequest
 from inference_blueprints.measure.simulation.highest_rate import LatencyLimits
-from inference_blueprints.measure.simulation.offline_replay import MissingProfileError, SimulatedReplay
+from inference_blueprints.measure.simulation.offline_replay import (
+    MissingProfileError,
+    RecordedRequest,
+    SimulatedReplay,
+)
 from inference_blueprints.measure.simulation.simulated_workers import simulated_workers
-from inference_blueprints.measure.statistics.request_statistics import Basis, Measurement, measure
-from inference_blueprints.measure.statistics.serving_capacity import ServingCapacity, capacity_of
-from inference_blueprints.measure.tokenizer.vocabulary import one_token_words, random_text
-from inference_blueprints.measure.tuning.replayed_workload import limits_of, router_of
+from inference_blueprints.measure.statistics import Basis, Measurement, ServingCapacity, capacity_of, measure
+from inference_blueprints.measure.tokenizer import one_token_words, random_text
+from inference_blueprints.measure.tuning.replayed_workload import (
+    Demand,
+    StatedWorkload,
+    busiest,
+    limits_of,
+    recorded_workload,
+    router_of,
+)
+from inference_blueprints.measure.tuning.traces import BLOCK_TOKENS, read_trace
 from inference_blueprints.report.plan.summary import summarise
 from inference_blueprints.serving.plan import build_plan
 from inference_blueprints.serving.resolved import resolve
-from inference_blueprints.spec.types import Blueprint
+from inference_blueprints.spec.types import Blueprint, Workload
 from inference_contracts.errors import UserError
+
+# The requests of a benchmark: their arrival times, and prompts of the wanted lengths.
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """Limits of a benchmark."""
+
+    seconds: float
+    """Maximum duration of the arrivals."""
+    requests: int
+    context_length: int
+    """Maximum tokens of a prompt and its answer together; longer requests are left out."""
+
+
+@dataclass(frozen=True, slots=True)
+class Questions:
+    """The requests of a benchmark."""
+
+    demand: Demand
+    """The same requests in the form that the offline replay needs."""
+    requests: tuple[ScaledRequest, ...]
+    """The requests in order of arrival, with prompts as blocks of tokens."""
+    trace: str
+    """Name of the trace; empty for the `workload` section."""
+    notes: tuple[str, ...]
+    """What was left out."""
+
+
+def generate_requests(workload: Workload, bounds: Bounds) -> Questions:
+    """Return requests of the workload's mean lengths at random times, at its peak rate.
+
+    bounds: Limits of the benchmark.
+    Raises UserError if no request arrives within the bounds.
+    """
+    chance = random.Random(0)  # noqa: S311 - no secret is made
+    shared = round(workload.input_tokens * workload.shared_prefix_ratio)
+    requests: list[ScaledRequest] = []
+    arrival = 0.0
+    while arrival < bounds.seconds and len(requests) < bounds.requests:
+        own = PrefixBlock(len(requests), workload.input_tokens - shared)
+        blocks = (PrefixBlock(COMMON_PREFIX, shared), own) if shared else (own,)
+        requests.append(ScaledRequest(arrival, workload.input_tokens, workload.output_tokens, blocks))
+        arrival += chance.expovariate(workload.peak_requests_per_second)
+    return Questions(StatedWorkload(workload), tuple(requests), "", ())
+
+
+def read_requests(path: Path, bounds: Bounds) -> Questions:
+    """Return the busiest part of a trace, within the bounds.
+
+    path: A trace in a format of `blueprints tune`.
+    Raises UserError if the trace cannot be read, or fewer than two of its requests are within the bounds.
+    """
+    trace = read_trace(path)
+    part = [each for each in busiest(trace.requests) if each.arrival_seconds < bounds.seconds]
+    fitting = [each for each in part if each.input_tokens + each.output_tokens <= bounds.context_length]
+    chosen = fitting[: bounds.requests]
+    if len({each.arrival_seconds for each in chosen}) < 2:  # noqa: PLR2004 - a rate needs two times
+        raise UserError(
+            f"{path}: only {len(chosen)} requests of its busiest {bounds.seconds:g} s fit a context of "
+            f"{bounds.context_length:,} tokens; at least two, at different times, are needed: raise "
+            "--seconds, or the lengths in the blueprint's workload section"
+        )
+    notes = [f"{len(chosen):,} of {len(trace.requests):,} recorded requests were sent: the busiest part."]
+    if len(fitting) < len(part):
+        notes.append(
+            f"{len(part) - len(fitting)} were left out: longer than {bounds.context_length:,} tokens."
+        )
+    if trace.rounded:
+        notes.append(
+            "The trace's times are rounded: requests with equal times were spread up to the next time."
+        )
+    first = chosen[0].arrival_seconds
+    chosen = [replace(each, arrival_seconds=each.arrival_seconds - first) for each in chosen]
+    return Questions(
+        recorded_workload(chosen, BLOCK_TOKENS), tuple(map(_scaled, chosen)), trace.name, tuple(notes)
+    )
+
+
+def blocks_in_words(
+    requests: Sequence[ScaledRequest], tokens_per_word: float, template_tokens: int
+) -> list[ScaledRequest]:
+    """Convert blocks of tokens to blocks of words that have about as many tokens.
+
+    requests: Requests with blocks of tokens.
+    tokens_per_word: Mean number of tokens per word, as the endpoint counts them.
+    template_tokens: Number of tokens that the chat template adds. The last block is shortened by it.
+    """
+    return [
+        _blocks_in_words(request, tokens_per_word, template_tokens, number)
+        for number, request in enumerate(requests)
+    ]
+
+
+def _blocks_in_words(
+    request: ScaledRequest, tokens_per_word: float, template_tokens: int, number: int
+) -> ScaledRequest:
+    """Convert one request. Rounds the ends of blocks, not their lengths, so that errors do not add up."""
+    blocks, end_tokens, end_words = [], 0, 0
+    total = max(1, request.input_tokens - template_tokens)
+    for block in request.blocks:
+        end_tokens = min(end_tokens + block.tokens, total)
+        words = round(end_tokens / tokens_per_word) - end_words
+        if words > 0:
+            blocks.append(PrefixBlock(block.identity, words))
+        end_words += max(0, words)
+    return replace(request, blocks=tuple(blocks) or (PrefixBlock(COMMON_PREFIX - 1 - number, 1),))
+
+
+def _scaled(request: RecordedRequest) -> ScaledRequest:
+    """Split a recorded prompt into its blocks. The last block is shorter."""
+    whole, blocks = request.input_tokens, []
+    for identity in request.block_ids:
+        blocks.append(PrefixBlock(identity, min(BLOCK_TOKENS, whole)))
+        whole -= blocks[-1].tokens
+    return ScaledRequest(request.arrival_seconds, request.input_tokens, request.output_tokens, tuple(blocks))
+
 
 Say = Callable[[str], None]
 
@@ -101,8 +223,10 @@ def benchmark(
     base_url = endpoint(url)
     with load_generator.open_address(base_url) as address:
         simulated, tokens = asyncio.run(_probe(access, address, model.name))
-    say(f"sending {len(questions.requests):,} requests to {model.name} with aiperf {aiperf.VERSION}")
-    outcomes = aiperf.outcomes(load_generator.ask(load_test(base_url, model.name, questions, tokens)))
+    say(f"sending {len(questions.requests):,} requests to {model.name} with aiperf {load_generators.VERSION}")
+    outcomes = load_generators.outcomes(
+        load_generator.ask(load_test(base_url, model.name, questions, tokens))
+    )
     replayed, notes = _replayed(blueprint, model_index, questions)
     capacity = capacity_of({model.name}, summarise(blueprint, plan))
     measurement = measure(outcomes, Basis(_arrivals(outcomes), capacity, simulated=False, profiled=True))
@@ -154,7 +278,9 @@ def prepare(
     )
 
 
-def load_test(base_url: str, model: str, questions: Questions, tokens: TokenCounts) -> aiperf.LoadTest:
+def load_test(
+    base_url: str, model: str, questions: Questions, tokens: TokenCounts
+) -> load_generators.LoadTest:
     """Return a load test with random prompts of the wanted token lengths, different for each call.
 
     model: Name of the model to ask.
@@ -162,14 +288,14 @@ def load_test(base_url: str, model: str, questions: Questions, tokens: TokenCoun
     """
     seed = secrets.randbits(_SEED_BITS)
     asked = [
-        aiperf.Question(
+        load_generators.Question(
             request.arrival_seconds,
             tuple((block.tokens, block_seed(seed, block.identity)) for block in request.blocks),
             request.output_tokens,
         )
         for request in blocks_in_words(questions.requests, tokens.per_word, tokens.template)
     ]
-    return aiperf.LoadTest(base_url, model, one_token_words(), asked)
+    return load_generators.LoadTest(base_url, model, one_token_words(), asked)
 
 
 async def _probe(access: Access, base_url: str, model: str) -> tuple[bool, TokenCounts]:

@@ -6,8 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from inference_blueprints.measure.completions.completion_client import CompletionClient
-from inference_blueprints.measure.completions.request_outcome import RequestOutcome
+from inference_blueprints.measure.completions.completion_client import CompletionClient, RequestOutcome
 
 _LENGTH = "length"
 #: Reason of a failure.

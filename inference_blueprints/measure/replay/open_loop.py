@@ -11,8 +11,8 @@ from inference_blueprints.measure.completions.completion_client import (
     UNREACHABLE,
     Clock,
     CompletionClient,
+    RequestOutcome,
 )
-from inference_blueprints.measure.completions.request_outcome import RequestOutcome
 from inference_blueprints.measure.replay.prompt_writer import PromptWriter
 from inference_blueprints.measure.replay.scaled_trace import ReplayError, ScaledRequest
 

@@ -18,7 +18,7 @@ class PromptWriter:
     """Writes prompts from prefix blocks.
 
     random_text: Returns one-token words, each with a space before it, as
-        ``inference_blueprints.measure.tokenizer.vocabulary.random_text`` does.
+        ``inference_blueprints.measure.tokenizer.random_text`` does.
     seed: Replays with different seeds share no text, so that none hits the cache of another.
     """
 

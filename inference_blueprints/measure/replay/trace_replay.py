@@ -2,28 +2,142 @@
 
 from __future__ import annotations
 
+import math
+import random
 import secrets
 import time
+from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
+from itertools import pairwise
 
 import aiohttp
 
-from inference_blueprints.measure.completions.completion_client import CompletionClient
+from inference_blueprints.measure.completions.completion_client import CompletionClient, RequestOutcome
 from inference_blueprints.measure.completions.counted_stream import CountingClient
 from inference_blueprints.measure.completions.image_client import ImageClient
-from inference_blueprints.measure.completions.request_outcome import RequestOutcome
 from inference_blueprints.measure.replay.open_loop import OpenLoop, Pacing, ProgressCallback
 from inference_blueprints.measure.replay.prompt_writer import PromptWriter
-from inference_blueprints.measure.replay.ramp import POINTS, RampPoints, apply_ramp, long_enough
-from inference_blueprints.measure.replay.recorded_trace import shipped_trace
-from inference_blueprints.measure.replay.replay_result import ReplayResult
-from inference_blueprints.measure.replay.scaled_trace import ReplayError, scale
-from inference_blueprints.measure.statistics.percentiles import percentile
-from inference_blueprints.measure.tokenizer.vocabulary import random_text
+from inference_blueprints.measure.replay.scaled_trace import (
+    ReplayError,
+    ScaledRequest,
+    ScaledTrace,
+    Trace,
+    scale,
+    shipped_trace,
+)
+from inference_blueprints.measure.statistics import percentile
+from inference_blueprints.measure.tokenizer import random_text
 from inference_blueprints.spec.types import Workload
 from inference_contracts.units import MILLISECONDS_PER_SECOND
+
+# A replay that begins with few requests, rises to the peak and falls again.
+
+#: Pairs of a share of the time, and the share of the trace's requests at it.
+RampPoints = tuple[tuple[float, float], ...]
+POINTS: RampPoints = ((0.0, 0.1), (0.15, 0.1), (0.4, 1.0), (0.55, 1.0), (0.75, 0.1), (1.0, 0.1))
+_LOW = 0.4
+#: Two equal ramps, which begin and end higher.
+TWO_RAMPS: RampPoints = tuple(
+    (start + time / 2, max(_LOW, share)) for start in (0.0, 0.5) for time, share in POINTS
+)
+
+
+def long_enough(trace: Trace, peak: float, seconds: float) -> Trace:
+    """Return a trace, repeated if it has too few requests for a ramp.
+
+    trace: Recorded requests.
+    peak: Requests per second at the peak.
+    seconds: How long they arrive.
+    """
+    return trace.repeated(math.ceil(seconds * peak / len(trace.requests)))
+
+
+def apply_ramp(
+    requests: Sequence[ScaledRequest], seconds: float, seed: int, points: RampPoints = POINTS
+) -> tuple[ScaledRequest, ...]:
+    """Leave out requests at random, so that their rate follows a ramp. The first one stays.
+
+    requests: Requests at the peak rate.
+    seed: Chooses the requests.
+    """
+    chance = random.Random(seed)  # noqa: S311 - no secret is made
+    return tuple(
+        each
+        for number, each in enumerate(requests)
+        if number == 0 or chance.random() < share_at(each.arrival_seconds / seconds, points)
+    )
+
+
+def share_at(time: float, points: RampPoints) -> float:
+    """Return the share of the peak rate at a share of the time."""
+    for (begin, low), (end, high) in pairwise(points):
+        if time <= end:
+            return low + (high - low) * (time - begin) / (end - begin) if end > begin else high
+    return points[-1][1]
+
+
+# The result of a replay.
+
+
+@dataclass(frozen=True, slots=True)
+class ReplayResult:
+    """A finished replay of one model."""
+
+    model: str
+    """Name under which the endpoint serves it."""
+    trace: Trace
+    """The recorded trace."""
+    workload: Workload
+    """The workload that it was scaled to."""
+    scaled: ScaledTrace
+    """The requests that were sent."""
+    outcomes: tuple[RequestOutcome, ...]
+    """One per request, in the order of sending."""
+    template_tokens: int
+    """Tokens that the chat template adds to a prompt, measured before the replay."""
+    elapsed_seconds: float
+    """Time from sending the first request to the end of the last."""
+    client_cpu_share: float
+    """Share of one processor that the client used. Above 0.8, the client adds to the latencies."""
+    lateness_p99_ms: float
+    """99th percentile of the delay between due time and sending, in milliseconds."""
+    seed: int
+    """Seed of the text of the prompts."""
+
+    @property
+    def answered(self) -> tuple[RequestOutcome, ...]:
+        """The requests that were answered completely. Latencies are computed only from them."""
+        return tuple(outcome for outcome in self.outcomes if outcome.failure is None)
+
+    @property
+    def failure_reasons(self) -> dict[str, int]:
+        """Failed requests by reason, the most frequent first."""
+        return dict(Counter(outcome.failure for outcome in self.outcomes if outcome.failure).most_common())
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """Return reasons to doubt the figures, one sentence each."""
+        found = []
+        if self.client_cpu_share > BUSY_CLIENT_SHARE:
+            found.append(
+                f"the client used {self.client_cpu_share:.0%} of a processor: latencies include its delay"
+            )
+        if self.lateness_p99_ms > LATE_MS:
+            found.append(
+                f"1 % of the requests were sent at least {self.lateness_p99_ms / 1000:.1f} s late, because "
+                "this machine was too busy: the figures are of other arrival times and slower programs"
+            )
+        without_usage = sum(outcome.usage is None for outcome in self.answered)
+        if without_usage and self.workload.images is None:
+            found.append(f"{without_usage} answers had no token counts and are not included in token figures")
+        return tuple(found)
+
+
+BUSY_CLIENT_SHARE = 0.8
+LATE_MS = 100.0
+
 
 #: Requests arrive for this long: twice the busiest minute, which is scaled to the peak rate.
 DEFAULT_SECONDS = 120.0

@@ -13,10 +13,9 @@ from dataclasses import dataclass
 
 import numpy
 
-from inference_blueprints.serving.autoscaling.minute_demand import demand_per_minute
-from inference_blueprints.serving.autoscaling.request_rates import RequestRates
-from inference_blueprints.serving.checks.shift_checks import longest_start
-from inference_blueprints.serving.estimates.traffic import deployment_requests_per_second
+from inference_blueprints.serving.autoscaling.request_rates import RequestRates, demand_per_minute
+from inference_blueprints.serving.checks.objective_checks import longest_start
+from inference_blueprints.serving.estimates.request_estimates import deployment_requests_per_second
 from inference_blueprints.serving.estimates.worker_start import WorkerStart
 from inference_blueprints.serving.resolved import resolve
 from inference_blueprints.serving.scaling.shift_of_plan import shift_configuration_of

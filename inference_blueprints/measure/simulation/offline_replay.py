@@ -17,9 +17,11 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Literal
 
-from inference_blueprints.measure.simulation.profile_file import write_profile
-from inference_blueprints.measure.simulation.simulated_scheduler import scheduler_of
-from inference_blueprints.measure.simulation.simulated_workers import SimulatedWorkers
+from inference_blueprints.measure.simulation.simulated_workers import (
+    SimulatedWorkers,
+    scheduler_of,
+    write_profile,
+)
 from inference_contracts.units import GB
 
 _MS = 1000.0

@@ -2,15 +2,62 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
+
+import numpy
 
 import inference_catalog as catalog
-from inference_blueprints.serving.performance.role_capacity import ProfileFinder, speeds
-from inference_blueprints.serving.performance.transfer_time import transfer_bytes_per_second
+from inference_blueprints.serving.performance import ProfileFinder, speeds, transfer_bytes_per_second
 from inference_blueprints.serving.resolved import ResolvedWorkers
+from inference_blueprints.serving.stacks import STACKS
 from inference_blueprints.serving.types import EngineSettings, Process, Role
 from inference_catalog import LatencyProfile
+
+
+def write_profile(profile: LatencyProfile, path: Path) -> Path:
+    """Write the arrays of ``dynamo.mocker --planner-profile-data``.
+
+    A worker that starts at the same time reads the whole file, because an existing one is replaced at once.
+
+    path: The file, which ends in ``.npz``.
+    """
+    draft = path.with_name(f"draft of {path.name}")
+    numpy.savez(
+        draft,
+        prefill_isl=numpy.asarray(profile.prefill_isl, float),
+        prefill_ttft_ms=numpy.asarray(profile.prefill_ttft_ms, float),
+        decode_active_kv_tokens=numpy.asarray(profile.decode_active_kv_tokens, float),
+        decode_context_length=numpy.asarray(profile.decode_context_length, float),
+        decode_itl=numpy.asarray(profile.decode_itl, float),
+    )
+    draft.replace(path)
+    return path
+
+
+@dataclass(frozen=True, slots=True)
+class SimulatedScheduler:
+    """One of the simulator's schedulers."""
+
+    name: str
+    """The simulator's name, such as ``sglang``."""
+    settings: Mapping[str, int]
+    """Settings of this scheduler only, by the simulator's names."""
+    host_blocks: int = 0
+    """Blocks of KV cache in node memory."""
+
+
+def scheduler_of(engine: EngineSettings) -> SimulatedScheduler:
+    """Return the scheduler that matches an engine (``dynamo.mocker`` of ai-dynamo 1.6.1).
+
+    engine: Settings of a worker's engine.
+    """
+    name = STACKS["dynamo"].frameworks[engine.engine]
+    # SGLang splits prompts into chunks of this many tokens. Other engines fill a step up to its token limit.
+    own = {"chunked_prefill_size": engine.max_num_batched_tokens} if name == "sglang" else {}
+    # The simulator supports KV cache in node memory only for vLLM.
+    return SimulatedScheduler(name, own, host_blocks=engine.host_kv_blocks if name == "vllm" else 0)
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,10 +15,9 @@ import inference_catalog as catalog
 from inference_blueprints.measure.tuning.candidates import RoleShape, TuningCandidate, WorkerShape
 from inference_blueprints.report.plan.cells import counted
 from inference_blueprints.report.pricing.rates import Prices
-from inference_blueprints.report.tables.text_table import TextTable
+from inference_blueprints.report.tables import TextTable
 from inference_blueprints.serving.engines import ENGINES
-from inference_blueprints.serving.performance.role_capacity import ProfileFinder, role_capacity, speeds
-from inference_blueprints.serving.performance.throughput import operation
+from inference_blueprints.serving.performance import ProfileFinder, operation, role_capacity, speeds
 from inference_blueprints.serving.resolved import catalog_name, resolve
 from inference_blueprints.spec.types import Blueprint, Pool
 from inference_catalog import InstanceType

@@ -10,13 +10,120 @@ the objectives.
 from __future__ import annotations
 
 import heapq
+import math
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from inference_blueprints.measure.tuning.bounds import Need
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
+
+from inference_blueprints.measure.simulation.highest_rate import LatencyLimits
+from inference_blueprints.measure.simulation.simulated_workers import SimulatedWorkers
 from inference_blueprints.measure.tuning.candidates import TuningCandidate, WorkerShape, counts
 from inference_blueprints.measure.tuning.evaluation import Evaluator
+from inference_blueprints.measure.tuning.replayed_workload import Demand
+from inference_blueprints.serving.estimates.request_estimates import unique_tokens
+from inference_blueprints.serving.performance import best_within, operation, prefill_ms
+
+#: The arithmetic takes requests for alike. A replay may do better by so much: one in ten requests may be as
+#: late as it likes, and the objectives are of the 90th percentiles where this reckons with means.
+OPTIMISM = 1.25
+_MS = 1000.0
+
+
+@dataclass(frozen=True, slots=True)
+class Need:
+    """Workers that a role needs, by arithmetic."""
+
+    minimum: int
+    likely: int
+    """As many do when requests are alike: where a search begins."""
+
+
+def workers_needed(workers: SimulatedWorkers, demand: Demand, limits: LatencyLimits) -> Need | None:
+    """Return the number of workers of a role that meet the objectives; None if no number does.
+
+    workers: The role; how many workers it has is of no account. Without speeds, nothing could.
+    limits: The objectives.
+    """
+    profile, means = workers.profile, demand.means
+    at_once = _at_once(workers, demand)
+    if profile is None or at_once < 1:
+        return None
+    first_token_ms = limits.time_to_first_token_p90_ms * OPTIMISM
+    token_ms = limits.time_per_output_token_p90_ms * OPTIMISM
+    if workers.role != "decode" and prefill_ms(profile, means) > first_token_ms:
+        return None
+    if workers.role == "prefill":
+        each = alike = _MS / prefill_ms(profile, means)
+    else:
+        alone = operation(profile, means, 1, decodes_only=True)
+        if alone.time_per_output_token_ms > token_ms:
+            return None
+        apart = workers.role == "decode"
+        each = best_within(profile, means, token_ms, at_once, decodes_only=apart).requests_per_second
+        limit_ms = max(limits.time_per_output_token_p90_ms, alone.time_per_output_token_ms)
+        alike = best_within(profile, means, limit_ms, at_once, decodes_only=apart).requests_per_second
+    # After the last arrival, requests may still wait for as long as the objective of the first token allows.
+    tail = 1.0 + limits.time_to_first_token_p90_ms / _MS / demand.seconds
+    rate = means.peak_requests_per_second
+    minimum = max(1, math.ceil(rate / (each * OPTIMISM * tail)))
+    return Need(minimum, max(minimum, math.ceil(rate / alike)))
+
+
+def _at_once(workers: SimulatedWorkers, demand: Demand) -> int:
+    """Return how many mean requests a worker holds at once, with one copy of their shared prefix."""
+    settings, means = workers.settings, demand.means
+    own_tokens = settings.kv_blocks * settings.block_size - means.input_tokens * means.shared_prefix_ratio
+    return min(settings.max_num_seqs, int(own_tokens // unique_tokens(means)))
+
+
+# How far a search is, on standard error: a bar in a terminal, lines elsewhere.
+
+
+@dataclass(slots=True)
+class ShownProgress:
+    """A bar over the kinds of configuration."""
+
+    bar: Progress
+    """The bar; hidden if standard error is not a terminal."""
+    task: TaskID
+    """The only line of the bar."""
+
+    def say(self, line: str) -> None:
+        """Show a line that stays."""
+        self.bar.console.print(line, markup=False, highlight=False)
+
+    def shapes(self, total: int) -> None:
+        """Set the number of shapes to search."""
+        self.bar.update(self.task, total=total)
+
+    def replaying(self, candidate: TuningCandidate) -> None:
+        """Show the configuration that is being replayed."""
+        workers = " + ".join(
+            f"{count}x{role.tensor_parallel_size} {role.pool}"
+            for count, role in zip(candidate.replicas, candidate.shape.roles, strict=True)
+        )
+        self.bar.update(self.task, description=f"replaying {workers} ({candidate.shape.engine})")
+
+    def looked_at(self, shape: WorkerShape) -> None:  # noqa: ARG002 - the search says which
+        """Count a shape as searched."""
+        self.bar.advance(self.task)
+
+
+@contextmanager
+def shown_progress() -> Iterator[ShownProgress]:
+    """Show progress while the block runs.
+
+    Yields: Receiver of the progress.
+    """
+    console = Console(stderr=True)
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
+        yield ShownProgress(bar, bar.add_task("reading", total=None))
+
 
 #: Numbers of workers, up to more than a pool can hold accelerators.
 _GRID = counts(40_000)

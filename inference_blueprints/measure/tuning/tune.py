@@ -10,9 +10,13 @@ from typing import Protocol
 
 from inference_blueprints.measure.simulation.highest_rate import LatencyLimits
 from inference_blueprints.measure.tuning.accelerator_comparison import ComparedInstance, compare_instances
-from inference_blueprints.measure.tuning.bounds import workers_needed
-from inference_blueprints.measure.tuning.candidate_costs import Costing
-from inference_blueprints.measure.tuning.candidates import TuningCandidate, WorkerShape, engines, shapes
+from inference_blueprints.measure.tuning.candidates import (
+    Costing,
+    TuningCandidate,
+    WorkerShape,
+    engines,
+    shapes,
+)
 from inference_blueprints.measure.tuning.coverage import (
     doubts,
     list_missing_profiles,
@@ -21,9 +25,8 @@ from inference_blueprints.measure.tuning.coverage import (
     unsuited_arguments,
     what_is_not_covered,
 )
-from inference_blueprints.measure.tuning.evaluation import Evaluation, Evaluator
+from inference_blueprints.measure.tuning.evaluation import Evaluation, Evaluator, ReplayCache
 from inference_blueprints.measure.tuning.profiles import Profiles, Speed
-from inference_blueprints.measure.tuning.replay_cache import ReplayCache
 from inference_blueprints.measure.tuning.replayed_workload import (
     Demand,
     StatedWorkload,
@@ -31,7 +34,7 @@ from inference_blueprints.measure.tuning.replayed_workload import (
     long_enough,
     recorded_workload,
 )
-from inference_blueprints.measure.tuning.search import Bounded, Search
+from inference_blueprints.measure.tuning.search import Bounded, Search, workers_needed
 from inference_blueprints.measure.tuning.traces import BLOCK_TOKENS, UserTrace, read_trace
 from inference_blueprints.report.plan.sections.pools import PRICES
 from inference_blueprints.report.plan.summary import summarise

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from markupsafe import Markup
 
-from inference_blueprints.measure.charts.svg_chart import (
+from inference_blueprints.measure.charts import (
     Axis,
     Crosses,
     Curve,

@@ -8,7 +8,7 @@ from typing import Any
 from inference_blueprints.measure.tuning.candidates import TuningCandidate
 from inference_blueprints.measure.tuning.evaluation import Evaluation
 from inference_blueprints.measure.tuning.tune import Tuning
-from inference_blueprints.report.tables.text_table import TextTable
+from inference_blueprints.report.tables import TextTable
 from inference_contracts.number_text import number
 
 _MAX_ROWS = 15

@@ -9,8 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from inference_blueprints.measure.benchmarking.aiperf import LoadTest
-from inference_blueprints.measure.benchmarking.load_generators import Access
+from inference_blueprints.measure.benchmarking.load_generators import Access, LoadTest
 from inference_blueprints.operate.benchmark_job import job_objects
 from inference_blueprints.operate.benchmark_job.job_objects import JobSettings, KubernetesObject
 from inference_blueprints.operate.kubernetes import KubectlFailed, forward_port

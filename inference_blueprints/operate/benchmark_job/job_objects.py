@@ -9,14 +9,14 @@ import base64
 from dataclasses import dataclass
 from typing import Any
 
-from inference_blueprints.measure.benchmarking import aiperf
+from inference_blueprints.measure.benchmarking import load_generators
 from inference_catalog import placement
 
 KubernetesObject = dict[str, Any]
 
 #: Image of aiperf on NVIDIA's registry: Python 3.13, user 1000 (``Dockerfile`` of ai-dynamo/aiperf). Images
 #: of Dynamo have an older aiperf or no aiperf.
-IMAGE = f"nvcr.io/nvidia/ai-dynamo/aiperf:{aiperf.VERSION}"
+IMAGE = f"nvcr.io/nvidia/ai-dynamo/aiperf:{load_generators.VERSION}"
 #: The tokenizer inside the image; nothing is downloaded.
 TOKENIZER = "builtin"
 CONTAINER = "aiperf"
@@ -91,7 +91,7 @@ def supporting_objects(
         "kind": "ConfigMap",
         "metadata": metadata,
         "immutable": True,
-        "data": {"ask.py": aiperf.program().read_text(encoding="utf-8")},
+        "data": {"ask.py": load_generators.program().read_text(encoding="utf-8")},
         "binaryData": {name: base64.b64encode(content).decode() for name, content in files.items()},
     }
     if api_key is None:

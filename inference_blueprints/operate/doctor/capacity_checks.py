@@ -16,9 +16,8 @@ from inference_blueprints.report.plan.sections.quotas import QUOTAS, QuotaNeed
 from inference_blueprints.report.plan.summary import summarise
 from inference_blueprints.serving.plan import build_plan
 from inference_blueprints.spec.capacity_dates import format_time, moment
-from inference_blueprints.spec.controllers import controllers_of
+from inference_blueprints.spec.derived import controllers_of, platform_zones
 from inference_blueprints.spec.types import CapacityBlock, Pool, ReservedCapacity
-from inference_blueprints.spec.zones import platform_zones
 from inference_contracts.batch_limits import RESERVED_CALLS, UNRESERVED_CALLS
 
 # Compares reserved capacity with the pools that use it. What Karpenter cannot use is paid for and idle.

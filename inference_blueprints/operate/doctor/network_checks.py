@@ -15,9 +15,8 @@ from inference_blueprints.operate.doctor.doctor_context import DoctorContext
 from inference_blueprints.report.plan.sections.addresses import ADDRESSES
 from inference_blueprints.report.plan.summary import summarise
 from inference_blueprints.serving.plan import build_plan
-from inference_blueprints.spec.domains import models_domain
+from inference_blueprints.spec.derived import models_domain, platform_zones
 from inference_blueprints.spec.types import ExistingNetwork
-from inference_blueprints.spec.zones import platform_zones
 from inference_catalog.tags import PLATFORM_TAG
 
 _ISSUED = "ISSUED"

@@ -12,10 +12,8 @@ from inference_blueprints.operate.platform_add_ons import platform_add_ons
 from inference_blueprints.operate.versions import own_file
 from inference_blueprints.spec import composer, source
 from inference_blueprints.spec.lock.adjacent_files import AdjacentFiles
-from inference_blueprints.spec.lock.differences import Change, differences
-from inference_blueprints.spec.lock.lock import Lock, Pin, lock_of, lock_path
-from inference_blueprints.spec.lock.lock_reader import read_lock
-from inference_blueprints.spec.lock.lock_writer import lock_text, write_text
+from inference_blueprints.spec.lock.lock import Change, Lock, Pin, differences, lock_of, lock_path
+from inference_blueprints.spec.lock.lock_text import lock_text, read_lock, write_text
 from inference_blueprints.spec.text_edit import KUBERNETES_VERSION_PATH, with_kubernetes_version
 from inference_blueprints.spec.types import Blueprint
 from inference_blueprints.spec.wording import allowed, listing

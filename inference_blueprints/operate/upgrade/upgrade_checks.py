@@ -13,9 +13,8 @@ from inference_blueprints.operate.check_results import CheckResult, Checks, Seve
 from inference_blueprints.operate.kubernetes import connect
 from inference_blueprints.operate.upgrade.proposal import Proposal
 from inference_blueprints.serving.plan import build_plan
-from inference_blueprints.spec.lock.differences import HELD_POOL, Change
-from inference_blueprints.spec.lock.lock import lock_path
-from inference_blueprints.spec.lock.lock_writer import lock_text
+from inference_blueprints.spec.lock.lock import HELD_POOL, Change, lock_path
+from inference_blueprints.spec.lock.lock_text import lock_text
 from inference_blueprints.synthesis import synthesise
 from inference_catalog.catalogue import shipped
 from inference_catalog.releases import version_order

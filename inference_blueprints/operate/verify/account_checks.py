@@ -14,7 +14,7 @@ from inference_blueprints.operate.kubernetes import describe
 from inference_blueprints.operate.streaming import call_function, function_names
 from inference_blueprints.operate.verify.synthesised_platform import Template
 from inference_blueprints.operate.verify.verified_platform import VerifiedPlatform
-from inference_blueprints.spec.controllers import controllers_of
+from inference_blueprints.spec.derived import controllers_of
 from inference_blueprints.spec.types import StreamingJob
 from inference_catalog.log_groups import control_plane_log_group
 from inference_contracts import operations_names

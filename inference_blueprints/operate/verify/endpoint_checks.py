@@ -10,14 +10,17 @@ from dataclasses import dataclass
 
 import aiohttp
 
-from inference_blueprints.measure.completions.completion_client import UNREACHABLE, CompletionClient
-from inference_blueprints.measure.completions.request_outcome import RequestOutcome
+from inference_blueprints.measure.completions.completion_client import (
+    UNREACHABLE,
+    CompletionClient,
+    RequestOutcome,
+)
 from inference_blueprints.measure.completions.served_models import (
     ListingFailedError,
     ServedModels,
     served_models,
 )
-from inference_blueprints.measure.statistics.percentiles import percentile
+from inference_blueprints.measure.statistics import percentile
 from inference_blueprints.operate.check_results import CheckResult, Severity
 from inference_blueprints.operate.kubernetes import KubectlFailed
 from inference_blueprints.operate.verify import answer_checks

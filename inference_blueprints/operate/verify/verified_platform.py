@@ -19,7 +19,7 @@ from inference_blueprints.operate.verify.serving_access import (
     Transferred,
 )
 from inference_blueprints.operate.verify.synthesised_platform import SynthesisedPlatform
-from inference_blueprints.serving.engines.kv_transfer import NIXL_METRICS
+from inference_blueprints.serving.engines.kv_cache import NIXL_METRICS
 from inference_blueprints.serving.types import DeploymentPlan, Process, ServingPlan
 from inference_blueprints.spec.types import Blueprint
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from inference_blueprints.spec.deployments import each_placement, each_workers
+from inference_blueprints.spec.derived import each_placement, each_workers
 from inference_blueprints.spec.invalid_values import usable
 from inference_blueprints.spec.types import Blueprint, Pool
 from inference_blueprints.spec.wording import Path

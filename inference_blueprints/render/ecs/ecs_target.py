@@ -7,13 +7,19 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from inference_blueprints.render.ecs.ecs_limits import limits_of
 from inference_blueprints.render.ecs.rendered_tasks import TaskPlace, deployment_tasks
-from inference_blueprints.render.ecs.rollout_percents import rollout_percents
-from inference_blueprints.render.ecs.scaling_floors import FloorScheduleError, scheduled_floors
-from inference_blueprints.render.ecs.scaling_policies import service_scaling
-from inference_blueprints.render.ecs.services import ProviderShare, RenderedDeployment, RenderedService
+from inference_blueprints.render.ecs.scaling_policies import (
+    FloorScheduleError,
+    scheduled_floors,
+    service_scaling,
+)
+from inference_blueprints.render.ecs.services import (
+    ProviderShare,
+    RenderedDeployment,
+    RenderedService,
+    rollout_percents,
+)
 from inference_blueprints.render.ecs.task_devices import neuron_hosts
-from inference_blueprints.render.ecs.task_requests import TaskReferences, to_register
-from inference_blueprints.render.ecs.tasks import Compute, RenderedTask
+from inference_blueprints.render.ecs.tasks import Compute, RenderedTask, TaskReferences, to_register
 from inference_blueprints.render.target import Target
 from inference_blueprints.serving.nodes.ecs_capacity import PoolCapacity, managed_pools, pool_capacities
 from inference_blueprints.serving.plan import build_plan

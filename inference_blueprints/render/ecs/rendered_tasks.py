@@ -17,13 +17,6 @@ import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from inference_blueprints.render.ecs.artefact_containers import (
-    LOAD_CONTAINER,
-    artefact_containers,
-    artefact_mounts,
-    artefact_volumes,
-)
-from inference_blueprints.render.ecs.named_ports import named_arguments, named_variables, port_positions
 from inference_blueprints.render.ecs.task_devices import (
     NeuronHosts,
     efa_devices,
@@ -34,14 +27,21 @@ from inference_blueprints.render.ecs.task_devices import (
 from inference_blueprints.render.ecs.task_environment import (
     CACHE_FOLDER,
     DISCOVERY_ARGUMENTS,
+    named_arguments,
+    named_variables,
     planned_environment,
+    port_positions,
     server_environment,
     serving_environment,
     with_cache_folder,
 )
 from inference_blueprints.render.ecs.task_program import (
+    LOAD_CONTAINER,
     PROGRAM_ENTRY_POINT,
     TASK_PROGRAM,
+    artefact_containers,
+    artefact_mounts,
+    artefact_volumes,
     program_arguments,
     program_command,
     task_program,

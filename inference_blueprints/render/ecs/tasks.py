@@ -1,14 +1,11 @@
-"""A task definition as data: without the CDK, so that ``validate`` and the tests can look at it.
-
-Names are those of RegisterTaskDefinition (Amazon ECS API Reference), with units. Values of variables are
-texts, or one of the plan's values that the stacks resolve.
-"""
+"""A task definition as data, and as a request of RegisterTaskDefinition (Amazon ECS API Reference)."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from types import MappingProxyType
+from typing import Any, Literal
 
 from inference_blueprints.serving.types import (
     Architecture,
@@ -153,3 +150,168 @@ class RenderedTask:
     log_group: str
     log_prefix: str
     """Prefix of its log streams."""
+
+
+_ARCHITECTURES: Mapping[Architecture, str] = MappingProxyType({"amd64": "X86_64", "arm64": "ARM64"})
+_COMPATIBILITIES: Mapping[Compute, str] = MappingProxyType(
+    {"fargate": "FARGATE", "managed": "MANAGED_INSTANCES", "group": "EC2"}
+)
+# Logs that wait to be sent. When it is full, lines are lost and the engine goes on.
+_LOG_BUFFER = "25m"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskReferences:
+    """What the stacks know, and a rendered task only names."""
+
+    region: str
+    """Region of the logs."""
+    task_role_arn: str | None
+    """Role of the programs. None for programs that call nothing of AWS."""
+    execution_role_arn: str
+    """Role with which ECS pulls images, reads secrets and writes logs."""
+    discovery_secret: Callable[[str], str]
+    """Returns ``valueFrom`` of a key of the secret for the discovery store."""
+    weights_bucket: str | None = None
+    kv_cache_bucket: str | None = None
+    """`weights_bucket`, `kv_cache_bucket`: Names of the buckets. None if the model has none."""
+
+
+def to_register(task: RenderedTask, references: TaskReferences) -> dict[str, Any]:
+    """Return the request that registers a task definition.
+
+    references: ARNs and names, which may be references of CloudFormation.
+    Raises ValueError if a container reads a bucket that the model does not have.
+    """
+    sizes = {"cpu": task.cpu_units, "memory": task.memory_mib}
+    storage = {"sizeInGiB": task.ephemeral_storage_gib} if task.ephemeral_storage_gib else None
+    return _given(
+        family=task.family,
+        networkMode=task.network,
+        requiresCompatibilities=[_COMPATIBILITIES[task.compute]],
+        runtimePlatform={
+            "cpuArchitecture": _ARCHITECTURES[task.architecture],
+            "operatingSystemFamily": "LINUX",
+        },
+        **{name: str(value) for name, value in sizes.items() if value is not None},
+        ephemeralStorage=storage,
+        taskRoleArn=references.task_role_arn,
+        executionRoleArn=references.execution_role_arn,
+        volumes=[
+            {"name": each.name, "host": {"sourcePath": each.host_folder}}
+            if each.host_folder
+            # An empty `host` is a new folder; on Fargate the field is left out.
+            else {"name": each.name}
+            for each in task.volumes
+        ],
+        containerDefinitions=[_container(task, each, references) for each in task.containers],
+    )
+
+
+def _container(
+    task: RenderedTask, container: RenderedContainer, references: TaskReferences
+) -> dict[str, Any]:
+    plain, secret = _environment(container.environment, references)
+    memory = container.memory_mib
+    return _given(
+        name=container.name,
+        image=container.image,
+        entryPoint=list(container.entry_point),
+        command=list(container.command),
+        essential=container.essential,
+        user=container.user,
+        cpu=container.cpu_units,
+        memory=memory,
+        memoryReservation=container.reservation_mib,
+        environment=[{"name": name, "value": plain[name]} for name in sorted(plain)],
+        secrets=[{"name": name, "valueFrom": secret[name]} for name in sorted(secret)],
+        portMappings=[_port(task, container.port)] if container.port else None,
+        resourceRequirements=[{"type": "GPU", "value": str(container.gpus)}] if container.gpus else None,
+        linuxParameters=_linux_parameters(task, container),
+        ulimits=[{"name": "memlock", "softLimit": -1, "hardLimit": -1}] if container.locks_memory else None,
+        mountPoints=[
+            {"sourceVolume": each.volume, "containerPath": each.path, "readOnly": each.read_only}
+            for each in container.mounts
+        ],
+        dependsOn=[
+            {"containerName": each.container, "condition": each.condition} for each in container.depends_on
+        ],
+        startTimeout=container.start_timeout_seconds,
+        stopTimeout=container.stop_timeout_seconds,
+        healthCheck=_health(container.health) if container.health else None,
+        logConfiguration={
+            "logDriver": "awslogs",
+            "options": {
+                "awslogs-group": task.log_group,
+                "awslogs-region": references.region,
+                "awslogs-stream-prefix": task.log_prefix,
+                "mode": "non-blocking",
+                "max-buffer-size": _LOG_BUFFER,
+            },
+        },
+    )
+
+
+def _port(task: RenderedTask, port: int) -> dict[str, Any]:
+    """Return the mapping of a port. On the bridge, the host's port would be any free one (PortMapping)."""
+    on_host = {"hostPort": port} if task.network == "bridge" else {}
+    return {"containerPort": port, "protocol": "tcp", **on_host}
+
+
+def _linux_parameters(task: RenderedTask, container: RenderedContainer) -> dict[str, Any]:
+    """Return the parameters of Linux. Fargate can add only SYS_PTRACE (API reference, KernelCapabilities)."""
+    added = {"add": list(container.capabilities)} if container.capabilities else {}
+    return _given(
+        # The engine must be the process that gets SIGTERM.
+        initProcessEnabled=False,
+        capabilities={"drop": ["ALL"], **added},
+        sharedMemorySize=(container.shared_memory_mib or None) if task.compute == "group" else None,
+        devices=[
+            {"hostPath": device, "containerPath": device, "permissions": ["read", "write"]}
+            for device in container.devices
+        ],
+    )
+
+
+def _health(health: TaskHealth) -> dict[str, Any]:
+    return {
+        "command": ["CMD", *health.command],
+        "interval": health.interval_seconds,
+        "timeout": health.timeout_seconds,
+        "retries": health.retries,
+        "startPeriod": health.start_seconds,
+    }
+
+
+def _environment(
+    environment: Mapping[str, TaskValue], references: TaskReferences
+) -> tuple[dict[str, str], dict[str, str]]:
+    """Return the variables with plain values, and those that ECS reads from secrets."""
+    plain: dict[str, str] = {}
+    secret: dict[str, str] = {}
+    for name, value in environment.items():
+        match value:
+            case SecretValue():
+                secret[name] = value.arn
+            case DiscoverySecret():
+                secret[name] = references.discovery_secret(value.key)
+            case WeightsBucket():
+                plain[name] = _known(name, references.weights_bucket)
+            case KvCacheBucket():
+                plain[name] = _known(name, references.kv_cache_bucket)
+            case str():
+                plain[name] = value
+    return plain, secret
+
+
+def _known(variable: str, bucket: str | None) -> str:
+    if bucket is None:
+        raise ValueError(f"{variable} is the name of a bucket that the model does not have")
+    return bucket
+
+
+def _given(**fields: Any) -> dict[str, Any]:
+    """Return the fields that have a value."""
+    return {name: value for name, value in fields.items() if value not in (None, [], {})} | {
+        name: value for name, value in fields.items() if value is False
+    }

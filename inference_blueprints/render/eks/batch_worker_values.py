@@ -10,7 +10,12 @@ from pydantic import Field
 
 from inference_blueprints.render.eks.rendered_values import rendered_values
 from inference_blueprints.serving.types import Architecture
-from inference_blueprints.serving.types.constraints import EnvironmentName, NonEmpty, NotNegative, Positive
+from inference_blueprints.serving.types.process_parts import (
+    EnvironmentName,
+    NonEmpty,
+    NotNegative,
+    Positive,
+)
 from inference_catalog.placement import POOL_LABEL, SYSTEM_ARCHITECTURE
 
 

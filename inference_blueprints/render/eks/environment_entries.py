@@ -17,7 +17,7 @@ from inference_blueprints.serving.types import (
     SecretValue,
     WeightsBucket,
 )
-from inference_blueprints.serving.types.constraints import EnvironmentName, NonEmpty
+from inference_blueprints.serving.types.process_parts import EnvironmentName, NonEmpty
 
 
 @dataclass(frozen=True, slots=True)

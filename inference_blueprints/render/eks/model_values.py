@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Annotated, Any
 
@@ -10,14 +10,16 @@ from pydantic import Field
 
 from inference_blueprints.render.eks.environment_entries import (
     EnvironmentEntry,
+    MirrorEntry,
     SecretReference,
     environment_entries,
+    mirror_entries,
     secret_references,
 )
 from inference_blueprints.render.eks.rendered_values import BEHIND, rendered_values
-from inference_blueprints.render.eks.weights_mirror_values import FileName, program_texts
 from inference_blueprints.serving.stacks import STACKS
 from inference_blueprints.serving.types import (
+    Architecture,
     DeploymentPlan,
     EndpointPicker,
     Neighbour,
@@ -29,18 +31,62 @@ from inference_blueprints.serving.types import (
     ScaleTrigger,
     Scaling,
     WeightsBucket,
+    WeightsMirrorPlan,
 )
-from inference_blueprints.serving.types.constraints import NonEmpty, NotNegative, Positive
-from inference_catalog.placement import ACCELERATORS_LABEL, POOL_LABEL
+from inference_blueprints.serving.types.process_parts import Image, NonEmpty, NotNegative, Positive
+from inference_catalog.placement import ACCELERATORS_LABEL, POOL_LABEL, SYSTEM_ARCHITECTURE
 from inference_contracts.metric_labels import (
     METRICS_PORT_LABEL,
     POD_LABEL_PREFIX,
     PROMETHEUS_ADDRESS,
     SYSTEM_POOL,
 )
+from inference_runtime import runtime_directory
+
+# Values of the chart ``weights-mirror``: the job that copies a model to the platform's bucket once.
+
+#: Files of ``runtime/weights`` that the Job runs, and with which workers wait for it.
+_MIRROR_FILES = ("__init__.py", "attempts.py", "bucket.py", "hub.py", "mirror.py", "settings.py", "wait.py")
+
+FileName = Annotated[str, Field(pattern="^[a-z0-9_]+\\.py$")]
+
+
+@dataclass(frozen=True, slots=True)
+class WeightsMirrorValues:
+    """Values of the chart; `program` holds the text of each file of the Job by its name."""
+
+    image: Image
+    environment: Annotated[tuple[MirrorEntry, ...], Field(min_length=1)]
+    weights_bucket: NonEmpty
+    secrets: tuple[SecretReference, ...]
+    program: Annotated[Mapping[FileName, NonEmpty], Field(min_length=1)]
+    architecture: Architecture
+    pool_label: NonEmpty
+
+
+def program_texts(names: Iterable[str]) -> dict[str, str]:
+    """Return the text of files of ``runtime/weights``, by their names and in the order of these."""
+    folder = runtime_directory() / "weights"
+    return {name: (folder / name).read_text(encoding="utf-8") for name in sorted(set(names))}
+
+
+def weights_mirror_values(mirror: WeightsMirrorPlan, *, weights_bucket: str) -> dict[str, Any]:
+    """Return the values of a weights mirror's chart."""
+    values = WeightsMirrorValues(
+        image=mirror.image,
+        environment=mirror_entries(mirror.environment),
+        weights_bucket=weights_bucket,
+        secrets=secret_references([mirror.environment]),
+        program=program_texts(_MIRROR_FILES),
+        architecture=SYSTEM_ARCHITECTURE,
+        pool_label=POOL_LABEL,
+    )
+    rendered: dict[str, Any] = rendered_values(values)
+    return rendered
+
 
 _ServiceAccount = Annotated[str, Field(pattern="^[a-z]([-a-z0-9]*[a-z0-9])?$")]
-_PROGRAM_FILES = (
+_SIDECAR_FILES = (
     "__init__.py",
     "attempts.py",
     "hub.py",
@@ -204,7 +250,7 @@ def deployment_values(
         "secrets": secret_references(environments),
         "weights_bucket": weights_bucket if awaits else None,
         "kv_cache_bucket": kv_cache_bucket,
-        "program": program_texts([*(_PROGRAM_FILES if caches else ()), *(_ARTEFACT_FILES if kept else ())])
+        "program": program_texts([*(_SIDECAR_FILES if caches else ()), *(_ARTEFACT_FILES if kept else ())])
         or None,
         "processes": tuple(
             _process_values(

@@ -27,9 +27,8 @@ from inference_blueprints.report.picture.drawing import INK, MUTED, Area, Arrow,
 from inference_blueprints.report.picture.flows import draw_flows, explained, flows
 from inference_blueprints.report.picture.pool_blocks import Tag, TaggedLines, device, pools_frame, tags
 from inference_blueprints.report.picture.scene import OWN_BUCKET, Scene, counted, first_names
-from inference_blueprints.serving.estimates.traffic import deployment_requests_per_second
-from inference_blueprints.serving.streaming.broker_load import topic_partitions
-from inference_blueprints.serving.streaming.job_size import job_size
+from inference_blueprints.serving.estimates.request_estimates import deployment_requests_per_second
+from inference_blueprints.serving.streaming import job_size, topic_partitions
 from inference_blueprints.serving.types import DeploymentPlan, ServingPlan
 from inference_blueprints.spec.types import Batch, Blueprint, Kafka, Model, SignalStore, Spec, StreamingJob
 from inference_catalog.placement import NEURON_SCHEDULER

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import inference_catalog as catalog
 from inference_blueprints.serving.types import KvTransfer, ServingPlan
-from inference_blueprints.spec.domains import models_domain
+from inference_blueprints.spec.derived import models_domain
 from inference_blueprints.spec.types import Blueprint
 from inference_catalog.addresses import DEFAULT_CIDR, DEFAULT_ZONES
 

@@ -9,8 +9,7 @@ from inference_blueprints.report.plan.section import PlanSummary
 from inference_blueprints.report.plan.sections import SECTIONS
 from inference_blueprints.report.plan.sections.pools import POOLS, PRICES, TOTALS
 from inference_blueprints.report.plan.sections.tokens import EMBEDDING, WITHOUT_PROFILE
-from inference_blueprints.report.tables.terminal_table import print_table
-from inference_blueprints.report.tables.text_table import TextTable
+from inference_blueprints.report.tables import TextTable, print_table
 
 
 def plan_tables(summary: PlanSummary) -> list[TextTable]:

@@ -15,10 +15,9 @@ from typing import Any, Generic, TypeVar
 
 import inference_catalog as catalog
 from inference_blueprints.report.pricing.rates import CustomRates, prices_for
-from inference_blueprints.report.sizing.batch_day import BatchDay, batch_days
-from inference_blueprints.report.sizing.model_capacity import ModelCapacity, model_capacities
+from inference_blueprints.report.sizing.batch_day import BatchDay, ModelCapacity, batch_days, model_capacities
 from inference_blueprints.report.sizing.node_packing import PackedNode, cheapest_placement, workers_of_pool
-from inference_blueprints.report.tables.text_table import TextTable
+from inference_blueprints.report.tables import TextTable
 from inference_blueprints.serving.resolved import ResolvedWorkers, resolve
 from inference_blueprints.serving.types import Process, ServingPlan
 from inference_blueprints.spec.types import Blueprint

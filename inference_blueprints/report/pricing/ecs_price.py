@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 
 from inference_blueprints.render.ecs.metrics_task import CPU_UNITS, MEMORY_MIB
 from inference_blueprints.report.figures import CostItem
-from inference_blueprints.serving.estimates.frontend_size import frontend_size
+from inference_blueprints.serving.estimates.request_estimates import frontend_size
 from inference_blueprints.serving.resolved import ResolvedWorkers
 from inference_blueprints.serving.stacks import STACKS
 from inference_catalog.fargate_sizes import fargate_size

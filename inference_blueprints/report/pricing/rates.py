@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
 import inference_catalog as catalog
+from inference_blueprints.report.figures import PoolSummary, ProcessSummary
 from inference_blueprints.spec import composer, source
 from inference_blueprints.spec.document import INVALID, Document, FileKind
 from inference_blueprints.spec.structure import keys
@@ -16,6 +17,39 @@ from inference_blueprints.spec.types import Pool, Purchase
 from inference_blueprints.spec.wording import allowed, quote, suggestion
 from inference_catalog import InstanceType, PriceTable
 from inference_contracts.errors import BlueprintError, Problem
+
+
+def share_of(
+    deployments: Collection[tuple[str, str]],
+    pools: Sequence[PoolSummary],
+    processes: Sequence[ProcessSummary],
+) -> tuple[int, float | None]:
+    """Return devices and US dollars per hour of some deployments.
+
+    The price of a pool's used nodes is split among its deployments in proportion to their devices.
+
+    deployments: Model and deployment names.
+    Returns: Devices of their workers, and their share of the used nodes' price; None if a pool's price is
+        unknown.
+    """
+    held = {
+        pool.name: sum(
+            process.replicas * process.accelerators
+            for process in processes
+            if process.pool == pool.name and (process.model, process.deployment) in deployments
+        )
+        for pool in pools
+    }
+    shares = [
+        None
+        if pool.usd_per_hour_used is None
+        else pool.usd_per_hour_used * held[pool.name] / pool.accelerators_used
+        for pool in pools
+        if held[pool.name]
+    ]
+    known = [share for share in shares if share is not None]
+    return sum(held.values()), sum(known) if len(known) == len(shares) else None
+
 
 _ON_DEMAND = "onDemand"
 #: "Capacity Reservations are charged at the equivalent On-Demand rate whether you run instances in reserved

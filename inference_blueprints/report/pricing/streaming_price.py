@@ -10,8 +10,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from inference_blueprints.serving.streaming.broker_load import BrokerLoad
-from inference_blueprints.serving.streaming.job_size import KPU_DISK_GB, StreamingJobSize
+from inference_blueprints.serving.streaming import KPU_DISK_GB, BrokerLoad, StreamingJobSize
 from inference_catalog import BrokerSize, ServicePrices
 from inference_contracts.units import HOURS_PER_DAY, HOURS_PER_MONTH, SECONDS_PER_DAY
 

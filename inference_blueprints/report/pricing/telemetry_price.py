@@ -1,11 +1,4 @@
-"""Price of metrics, logs, traces, alarms, dashboards and the canary in a month.
-
-CloudWatch bills OTel metrics by the bytes of their data points
-(https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/metrics-otel-pricing.html). How many bytes a
-point has once the agent has added its attributes is not known, so the plan shows a price per byte, and no
-sum. A PromQL alarm costs a standard alarm, and the samples that each evaluation scans
-(https://docs.aws.amazon.com/omics/latest/dev/monitoring-run-metrics.html, Billing).
-"""
+"""Price of metrics, logs, traces, alarms, dashboards, the canary and the controllers in a month."""
 
 from __future__ import annotations
 
@@ -14,17 +7,106 @@ from dataclasses import dataclass
 
 from inference_blueprints.report.figures import CostItem, ProcessSummary
 from inference_blueprints.report.pricing.ecs_price import metrics_task_item
+from inference_blueprints.spec.derived import controllers_of
 from inference_blueprints.spec.types import Observability, Spec
 from inference_catalog import ServicePrices
 from inference_catalog.catalogue import shipped
-from inference_contracts import canary_names
+from inference_contracts import batch_names, canary_names
+from inference_contracts.batch_states import ENDS
 from inference_contracts.units import GB, HOURS_PER_MONTH, MIB_PER_GIB, MINUTES_PER_MONTH
+
+# Price of the metrics, alarms and the dashboard of batch in a month.
+#
+# A metric is billed for the hours in which it gets a value
+# (https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/cloudwatch_billing.html). Metrics of jobs
+# get one when a job ends. So they cost most if in every hour a job of every team ends in every queue.
+
+#: `SchedulerStopped`, `JobsBroken` and `EventsUndelivered`.
+_PLATFORM_ALARMS = 3
+#: `Waiting-<queue>`.
+_ALARMS_PER_QUEUE = 1
+#: `Shards-<model>` and `Dead-<model>`.
+_ALARMS_PER_MODEL = 2
+_DECIMALS = 2
+
+
+def batch_signal_items(spec: Spec, services: ServicePrices) -> Iterator[CostItem]:
+    """Yield the cost of batch's own signals; nothing without batch.
+
+    spec: The blueprint's section.
+    """
+    if spec.batch is None:
+        return
+    metrics, alarms = batch_metrics_at_most(spec), batch_alarms(spec)
+    usd = (
+        metrics * services.usd("custom_metric")
+        + alarms * services.usd("metric_alarm")
+        + services.usd("dashboard")
+    )
+    yield CostItem(
+        "metrics and alarms of batch",
+        f"{metrics:,} metrics if jobs of every team end in every queue each hour; {alarms} alarms, "
+        "1 dashboard",
+        round(usd, _DECIMALS),
+        is_bound=True,
+    )
+
+
+def batch_metrics_at_most(spec: Spec) -> int:
+    """Return how many custom metrics batch writes at most: names times values of their dimensions."""
+    if spec.batch is None:
+        return 0
+    queues, teams = len(spec.batch.queues), len(spec.teams)
+    models = len({queue.model for queue in spec.batch.queues})
+    by_job = teams + models + teams * models + teams * queues
+    return (
+        len(batch_names.QUEUE_METRICS) * queues
+        + len(batch_names.PLATFORM_METRICS)
+        + len(ENDS)
+        + len(batch_names.JOB_METRICS) * by_job
+        + len(batch_names.WORKER_METRICS) * models
+    )
+
+
+def batch_alarms(spec: Spec) -> int:
+    """Return the number of batch's alarms."""
+    if spec.batch is None:
+        return 0
+    models = len({queue.model for queue in spec.batch.queues})
+    return _PLATFORM_ALARMS + _ALARMS_PER_QUEUE * len(spec.batch.queues) + _ALARMS_PER_MODEL * models
+
+
+_RUNS_PER_MONTH = 730 * 60
+
+
+def operations_items(spec: Spec, services: ServicePrices) -> Iterator[CostItem]:
+    """Yield the cost of GPU health and the capacity shift; nothing without them.
+
+    Prices of AWS Lambda, Amazon DynamoDB and of alarms are not in the catalogue, so they are left out. Its
+    series are part of "metrics in CloudWatch".
+
+    spec: The blueprint's section.
+    """
+    controllers = controllers_of(spec)
+    if not controllers:
+        return
+    for each in controllers:
+        yield CostItem(
+            each.title,
+            f"{_RUNS_PER_MONTH:,} runs of a function with 1,769 MiB, its table and its alarms, at prices "
+            "that are not known",
+            None,
+        )
+    alarms = spec.observability.alarms if spec.observability else None
+    if alarms is None or alarms.topic_arn is None:
+        yield CostItem("key of the topic of operations", "1 KMS key", services.usd("kms_key"))
+
 
 _SECONDS_PER_MONTH = MINUTES_PER_MONTH * 60
 _PROMETHEUS_PODS = 2
 # Where processes run that no pool has: on the system nodes, or as tasks of ECS.
 _WITHOUT_POOL = (None, "Fargate")
-_DECIMALS = 2
+
 _POINT_BYTES = 100
 _CANARY_METRICS = (canary_names.ANSWERED, canary_names.MILLISECONDS)
 

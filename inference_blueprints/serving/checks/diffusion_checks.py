@@ -8,7 +8,7 @@ from dataclasses import replace
 import inference_catalog as catalog
 from inference_blueprints.serving.engines.worker_sizing import worker_memory
 from inference_blueprints.serving.estimates.node_copies import reads_node_copy
-from inference_blueprints.serving.performance.image_rate import image_speed, images_per_second
+from inference_blueprints.serving.performance import image_speed, images_per_second
 from inference_blueprints.serving.resolved import ResolvedWorkers
 from inference_blueprints.spec.wording import listing
 from inference_catalog import Pipeline

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import inference_catalog as catalog
 from inference_blueprints.serving.engines import ENGINES
 from inference_blueprints.serving.engines.worker_sizing import engine_of
-from inference_blueprints.serving.estimates.draft_memory import layers_kv_bytes_per_token
+from inference_blueprints.serving.estimates.memory_estimate import layers_kv_bytes_per_token
 from inference_blueprints.serving.estimates.worker_figures import Sizing
 from inference_blueprints.serving.resolved import ResolvedWorkers
 from inference_blueprints.spec import types as spec

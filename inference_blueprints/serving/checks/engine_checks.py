@@ -8,7 +8,7 @@ from pydantic.alias_generators import to_camel
 
 import inference_catalog as catalog
 from inference_blueprints.serving.engines import ENGINES
-from inference_blueprints.serving.estimates.frontend_size import busy_cpu, frontend_size
+from inference_blueprints.serving.estimates.request_estimates import busy_cpu, frontend_size
 from inference_blueprints.serving.weights_loading import STREAMING_ENGINES, can_stream
 from inference_blueprints.spec import types as spec
 from inference_blueprints.spec.invalid_values import usable

@@ -6,8 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 import inference_catalog as catalog
-from inference_blueprints.serving.engines.kv_transfer import kv_transfer
-from inference_blueprints.serving.engines.lmcache import uses_lmcache
+from inference_blueprints.serving.engines.kv_cache import kv_transfer, uses_lmcache
 from inference_blueprints.serving.engines.worker_sizing import (
     engine_of,
     user_set_length,
@@ -15,7 +14,7 @@ from inference_blueprints.serving.engines.worker_sizing import (
     worker_memory,
     worker_sizing,
 )
-from inference_blueprints.serving.estimates.host_cache import host_cache_mib
+from inference_blueprints.serving.estimates.cache_tiers import host_cache_mib
 from inference_blueprints.serving.estimates.memory_estimate import MemoryEstimate, kv_tokens_needed
 from inference_blueprints.serving.estimates.node_copies import SIDECAR_MEMORY_MIB, uses_node_cache
 from inference_blueprints.serving.estimates.request_estimates import (
@@ -23,8 +22,8 @@ from inference_blueprints.serving.estimates.request_estimates import (
     longest_request_tokens,
     prefill_seconds,
     request_seconds,
+    worker_requests_per_second,
 )
-from inference_blueprints.serving.estimates.traffic import worker_requests_per_second
 from inference_blueprints.serving.estimates.worker_figures import Sizing
 from inference_blueprints.serving.nodes.node_share import node_share
 from inference_blueprints.serving.resolved import ResolvedWorkers

@@ -7,8 +7,10 @@ from collections.abc import Callable, Iterator
 
 from inference_blueprints.serving.engines.worker_sizing import worker_memory, worker_sizing
 from inference_blueprints.serving.estimates.node_copies import reads_node_copy
-from inference_blueprints.serving.estimates.request_estimates import request_seconds
-from inference_blueprints.serving.estimates.traffic import worker_requests_per_second
+from inference_blueprints.serving.estimates.request_estimates import (
+    request_seconds,
+    worker_requests_per_second,
+)
 from inference_blueprints.serving.resolved import ResolvedWorkers
 from inference_blueprints.spec.wording import listing
 from inference_catalog.neuron import NeuronRoute, device_groups, neuron_route

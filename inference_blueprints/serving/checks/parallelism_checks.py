@@ -1,14 +1,195 @@
-"""Checks that a worker can be split over accelerators and nodes as the blueprint requests."""
+"""Checks that a worker can be split over accelerators and nodes, and that prefill and decode workers fit."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import math
+from collections.abc import Callable, Iterator, Sequence
 
+import inference_catalog as catalog
 from inference_blueprints.serving.engines import ENGINES
 from inference_blueprints.serving.engines.worker_sizing import engine_of
+from inference_blueprints.serving.estimates.request_estimates import (
+    deployment_requests_per_second,
+    prefill_seconds,
+)
+from inference_blueprints.serving.estimates.worker_figures import Sizing
+from inference_blueprints.serving.performance import role_capacity, transfer_seconds
 from inference_blueprints.serving.resolved import ResolvedWorkers
 from inference_blueprints.serving.stacks.engine_process import ROLES
 from inference_contracts.errors import Finding
+from inference_contracts.number_text import number
+
+# Checks whether accelerators can share a model, and whether its longest request holds its images.
+
+
+def shape_findings(resolved: ResolvedWorkers) -> Iterator[Finding]:
+    """Check that the model splits evenly.
+
+    If there are fewer KV heads than devices, they are replicated evenly.
+
+    Yields: At most one error.
+    """
+    size, shape = resolved.tensor_parallel_size, resolved.device_shape
+    if _splits(resolved, size):
+        return
+    cores, devices = resolved.accelerator.cores, resolved.workers.tensor_parallel_size
+    maximum = shape.attention_heads // cores
+    sizes = [str(each) for each in range(1, maximum + 1) if _splits(resolved, each * cores)]
+    allowed = f"allowed are {', '.join(sizes)}" if sizes else "lower dataParallelSize"
+    whole = "with expertParallel each device has whole experts; " if shape.experts else ""
+    hint = whole if _heads_divide(shape, size) else ""
+    split = f"{devices} devices with {size} NeuronCores" if cores > 1 else str(size)
+    message = f"got {split}, but {shape.name} has {_parts(shape, size)}; {hint}{allowed}"
+    yield Finding((*resolved.path, "tensorParallelSize"), message)
+
+
+def _splits(resolved: ResolvedWorkers, size: int) -> bool:
+    """Whether heads divide evenly, and slices of experts or layers consist of whole blocks."""
+    slices = 1 if resolved.workers.expert_parallel else size * resolved.data_parallel_size
+    return _heads_divide(resolved.shape, size) and _blocks_stay_whole(resolved.device_shape, slices)
+
+
+def _heads_divide(shape: catalog.Model, size: int) -> bool:
+    whole = shape.attention == "mla" or shape.kv_heads % size == 0 or size % shape.kv_heads == 0
+    return whole and shape.attention_heads % size == 0
+
+
+def _blocks_stay_whole(shape: catalog.Model, size: int) -> bool:
+    """Whether a device holds whole blocks of weights that share a scale.
+
+    `validate_fp8_block_shape` in ``layers/quantization/utils/fp8_utils.py`` of vLLM, and for groups
+    `verify_marlin_supports_shape` in ``marlin_utils.py`` beside it.
+    """
+    return not shape.weight_block or shape.feed_forward_size % (size * shape.weight_block) == 0
+
+
+def _parts(shape: catalog.Model, size: int) -> str:
+    """Name the parts that do not divide evenly."""
+    if _heads_divide(shape, size):
+        layer = "experts" if shape.experts else "layers"
+        return (
+            f"{shape.weight_type.upper()} {layer} of width {shape.feed_forward_size}, and each device must "
+            f"hold whole blocks of {shape.weight_block}"
+        )
+    heads = f"{shape.attention_heads} attention heads"
+    if shape.attention == "gqa":
+        heads += f" and {shape.kv_heads} KV heads"
+    return f"{heads}, which must divide evenly"
+
+
+def media_findings(resolved: ResolvedWorkers, sizing: Sizing) -> Iterator[Finding]:
+    """Check that a request with the most allowed images leaves room for its answer.
+
+    Yields: At most one error.
+    """
+    media, answer = resolved.model.media, resolved.model.workload.output_tokens
+    if media is None:
+        return
+    images = media.images_per_request * media.tokens_per_image
+    if images + answer <= sizing.max_model_len:
+        return
+    message = (
+        f"got {media.images_per_request} images of {media.tokens_per_image} tokens, {images} in total; with "
+        f"an answer of {answer}, this exceeds the {sizing.max_model_len} tokens that a worker of "
+        f"'{resolved.label}' accepts; lower one of them, or raise {engine_of(resolved).argument_names.length}"
+    )
+    yield Finding((*resolved.model_path, "media", "imagesPerRequest"), message)
+
+
+# Checks whether prefill and decode workers, their network and the workload fit each other.
+
+#: A prompt with fewer unshared tokens takes no longer than a few decode steps, so there is nothing to gain.
+_SHORT_PROMPT_TOKENS = 1024
+#: A transfer that takes this share of the time to the first token causes a warning.
+_NOTABLE_SHARE = 0.2
+
+
+def disaggregation_findings(roles: Sequence[ResolvedWorkers]) -> Iterator[Finding]:
+    """Check a disaggregated deployment. An aggregated one has no findings.
+
+    roles: The deployment's workers. Each fits its accelerators.
+    Yields: Errors and warnings.
+    """
+    if len(roles) == 1:
+        return
+    prefill, decode = roles
+    sizes = list(_size_findings(prefill, decode))
+    yield from sizes
+    if not sizes:
+        yield from _transfer_findings(prefill, decode)
+        yield from _balance_findings(prefill, decode)
+    yield from _worth_findings(prefill)
+
+
+def _size_findings(prefill: ResolvedWorkers, decode: ResolvedWorkers) -> Iterator[Finding]:
+    """Check that each decode device gets its KV heads from one prefill device, if the engine requires it.
+
+    Latent attention is stored whole on every device, so it always passes.
+    """
+    one, other = prefill.tensor_parallel_size, decode.tensor_parallel_size
+    if engine_of(prefill).gathers_heads or prefill.shape.attention == "mla" or other % one == 0:
+        return
+    message = (
+        f"got {other}, must be a multiple of prefill's {one}: each decode device reads its KV heads from one "
+        f"prefill device; raise it to {-(-other // one) * one} or lower prefill's"
+    )
+    yield Finding((*decode.path, "tensorParallelSize"), message)
+
+
+def _transfer_findings(prefill: ResolvedWorkers, decode: ResolvedWorkers) -> Iterator[Finding]:
+    """Check that the KV cache of a mean prompt moves in a small part of the time to the first token."""
+    seconds = transfer_seconds(prefill, decode)
+    limit = prefill_seconds(prefill.model.objectives)
+    if seconds < _NOTABLE_SHARE * limit:
+        return
+    path = (*prefill.path, "pool")
+    over = "EFA" if prefill.pool.efa and decode.pool.efa else "TCP, without EFA"
+    message = (
+        f"the transfer of the KV cache of {prefill.model.workload.input_tokens} tokens takes "
+        f"{seconds * 1000:.0f} ms over the workers' share of the network ({over}), and the time to the first "
+        f"token may be {limit * 1000:.0f} ms; set efa on pools that support it, or use 'aggregated'"
+    )
+    yield Finding(path, message, "error" if seconds >= limit else "warning")
+
+
+def _balance_findings(prefill: ResolvedWorkers, decode: ResolvedWorkers) -> Iterator[Finding]:
+    """Warn if the capacity of one role within the objectives is below the peak (simulated)."""
+    first, second = role_capacity(prefill), role_capacity(decode)
+    if first is None or second is None:
+        return
+    rates = {"prefill": first.objective_requests_per_second, "decode": second.objective_requests_per_second}
+    slower = prefill if rates["prefill"] <= rates["decode"] else decode
+    faster = "decode" if slower is prefill else "prefill"
+    peak = deployment_requests_per_second(prefill.model, prefill.deployment)
+    if rates[slower.role] >= peak:
+        return
+    needed = math.ceil(slower.workers.maximum * peak / rates[slower.role])
+    message = (
+        f"{slower.role} is the bottleneck (simulated): at the peak of {number(peak)} requests per second, "
+        f"its workers serve {number(rates[slower.role])} and those of {faster} {number(rates[faster])}; set "
+        f"replicas: {needed}"
+    )
+    yield Finding((*slower.path, "replicas"), message, "warning")
+
+
+def _worth_findings(prefill: ResolvedWorkers) -> Iterator[Finding]:
+    """Warn if separate prefill workers are not worth their cost."""
+    workload = prefill.model.workload
+    own = round(workload.input_tokens * (1.0 - workload.shared_prefix_ratio))
+    path = prefill.path[:-1]
+    if own < _SHORT_PROMPT_TOKENS:
+        message = (
+            f"prompts have {own} unshared tokens; below {_SHORT_PROMPT_TOKENS} the transfer and the second "
+            "queue usually cost more than they save; compare with 'aggregated'"
+        )
+        yield Finding(path, message, "warning")
+    if not prefill.accelerator.gpudirect_rdma:
+        message = (
+            f"the network adapter cannot read the memory of {prefill.accelerator.name}, so the KV cache is "
+            "copied through host memory; compare with 'aggregated' first"
+        )
+        yield Finding(path, message, "warning")
+
 
 # Longest sum of the names of a PodCliqueSet, its scaling group and its clique (operator/internal/webhook of
 # ai-dynamo/grove).

@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from functools import partial
 
-from inference_blueprints.serving.checks.argument_checks import argument_findings, parser_findings
+from inference_blueprints.serving.checks.argument_checks import (
+    argument_findings,
+    environment_findings,
+    parser_findings,
+)
 from inference_blueprints.serving.checks.diffusion_checks import diffusion_findings
-from inference_blueprints.serving.checks.disaggregation_checks import disaggregation_findings
 from inference_blueprints.serving.checks.draft_checks import draft_findings, draft_worker_findings
 from inference_blueprints.serving.checks.engine_checks import (
     engine_findings,
@@ -16,20 +19,24 @@ from inference_blueprints.serving.checks.engine_checks import (
     memory_argument_findings,
     option_findings,
 )
-from inference_blueprints.serving.checks.environment_checks import environment_findings
-from inference_blueprints.serving.checks.experimental_checks import experimental_findings
 from inference_blueprints.serving.checks.memory_checks import host_cache_findings, memory_findings
 from inference_blueprints.serving.checks.neuron_checks import cache_findings, neuron_findings
-from inference_blueprints.serving.checks.objective_checks import objective_findings
-from inference_blueprints.serving.checks.parallelism_checks import parallelism_findings
-from inference_blueprints.serving.checks.shape_checks import media_findings, shape_findings
-from inference_blueprints.serving.checks.shift_checks import shift_findings
+from inference_blueprints.serving.checks.objective_checks import objective_findings, shift_findings
+from inference_blueprints.serving.checks.parallelism_checks import (
+    disaggregation_findings,
+    media_findings,
+    parallelism_findings,
+    shape_findings,
+)
 from inference_blueprints.serving.checks.streaming_checks import STREAMING_CHECKS
-from inference_blueprints.serving.checks.support_checks import SUPPORT_CHECKS, node_system_findings
+from inference_blueprints.serving.checks.support_checks import (
+    SUPPORT_CHECKS,
+    experimental_findings,
+    node_system_findings,
+)
 from inference_blueprints.serving.engines.worker_sizing import worker_memory, worker_sizing
+from inference_blueprints.serving.estimates.cache_tiers import shared_cache_findings, whole_kv_bytes_per_token
 from inference_blueprints.serving.estimates.disk import disk_findings
-from inference_blueprints.serving.estimates.host_cache import whole_kv_bytes_per_token
-from inference_blueprints.serving.estimates.shared_cache import shared_cache_findings
 from inference_blueprints.serving.resolved import ResolvedWorkers, UnresolvedError, engine_release, resolve
 from inference_blueprints.spec import types as spec
 from inference_blueprints.spec.invalid_values import decidable, usable

@@ -6,10 +6,8 @@ from collections import defaultdict
 from collections.abc import Iterator
 
 import inference_catalog as catalog
-from inference_blueprints.serving.streaming import job_size as sizes
-from inference_blueprints.serving.streaming.broker_load import broker_load, fitting_brokers
-from inference_blueprints.serving.streaming.job_size import job_size
-from inference_blueprints.serving.streaming.stream_load import stream_load
+from inference_blueprints.serving import streaming as sizes
+from inference_blueprints.serving.streaming import broker_load, fitting_brokers, job_size, stream_load
 from inference_blueprints.spec.invalid_values import usable
 from inference_blueprints.spec.rule import Rule
 from inference_blueprints.spec.types import Spec

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 
+import inference_catalog as catalog
 from inference_blueprints.serving.engines import ENGINES
-from inference_blueprints.serving.node_systems import paired_workers, pool_system, unbootable_families
+from inference_blueprints.serving.engines.kv_cache import kv_transfer
+from inference_blueprints.serving.plan import paired_workers, pool_system, unbootable_families
+from inference_blueprints.serving.resolved import ResolvedWorkers
 from inference_blueprints.serving.stacks import STACKS
 from inference_blueprints.spec import types as spec
-from inference_blueprints.spec.deployments import each_placement, each_workers
+from inference_blueprints.spec.derived import each_placement, each_workers
 from inference_blueprints.spec.invalid_values import usable
 from inference_blueprints.spec.rule import Rule
 from inference_blueprints.spec.sections.pools.rules import accelerator_name
@@ -17,6 +21,36 @@ from inference_blueprints.spec.wording import listing, quote
 from inference_catalog.catalogue import shipped
 from inference_catalog.processors import processors
 from inference_contracts.errors import Finding
+
+# Warnings about ways of serving that upstream projects do not call proven.
+
+
+def _sglang_over_efa(resolved: ResolvedWorkers) -> bool:
+    return resolved.model.engine.chosen == "sglang" and kv_transfer(resolved) == "libfabric"
+
+
+def _wide_experts(resolved: ResolvedWorkers) -> bool:
+    return resolved.workers.expert_parallel and resolved.nodes > 1
+
+
+#: Whether workers are served in this way, by the catalogue's name of the way.
+_USED: Mapping[str, Callable[[ResolvedWorkers], bool]] = MappingProxyType(
+    {"sglangOverEfa": _sglang_over_efa, "wideExpertParallelism": _wide_experts}
+)
+
+
+def experimental_findings(roles: Sequence[ResolvedWorkers]) -> Iterator[Finding]:
+    """Warn about each experimental way that a deployment uses.
+
+    roles: The deployment's workers.
+    Yields: A warning with the reason and its source.
+    """
+    # The path of a role is that of its deployment, followed by the topology.
+    path = roles[0].path[:5]
+    for name, way in catalog.experimental_ways().items():
+        if any(map(_USED[name], roles)):
+            message = f"{way.what} is experimental: {way.reason} ({way.source}); {way.remedy}"
+            yield Finding(path, message, "warning")
 
 
 def stack_runs_the_engine(spec: Spec) -> Iterator[Finding]:

@@ -12,8 +12,12 @@ from dataclasses import replace
 from types import MappingProxyType
 
 from inference_blueprints.serving.command_line import Argument, command_line
-from inference_blueprints.serving.engines.own_server import OwnServer, RequestCounter
-from inference_blueprints.serving.engines.serving_engine import ArgumentNames, ServingEngine
+from inference_blueprints.serving.engines.serving_engine import (
+    ArgumentNames,
+    OwnServer,
+    RequestCounter,
+    ServingEngine,
+)
 from inference_blueprints.serving.estimates.memory_estimate import MemoryEstimate
 from inference_blueprints.serving.estimates.worker_figures import Sizing
 from inference_blueprints.serving.nodes.node_share import node_share

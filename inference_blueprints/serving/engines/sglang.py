@@ -10,9 +10,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from inference_blueprints.serving.command_line import Argument
-from inference_blueprints.serving.engines.kv_events import KV_EVENTS, event_ports
-from inference_blueprints.serving.engines.kv_transfer import NIXL_TELEMETRY, kv_transfer
-from inference_blueprints.serving.engines.node_folder import model_location
+from inference_blueprints.serving.engines.kv_cache import KV_EVENTS, NIXL_TELEMETRY, event_ports, kv_transfer
 from inference_blueprints.serving.engines.serving_engine import (
     DYNAMO_EFA_VARIANT,
     ArgumentNames,
@@ -20,10 +18,10 @@ from inference_blueprints.serving.engines.serving_engine import (
     TransferCounters,
     find_draft,
 )
-from inference_blueprints.serving.estimates.host_cache import host_cache_mib
+from inference_blueprints.serving.estimates.cache_tiers import host_cache_mib
 from inference_blueprints.serving.estimates.image_inputs import allowed_domains, image_pixels, splits_by_image
 from inference_blueprints.serving.estimates.memory_estimate import MemoryEstimate
-from inference_blueprints.serving.estimates.node_copies import reads_node_copy
+from inference_blueprints.serving.estimates.node_copies import model_location, reads_node_copy
 from inference_blueprints.serving.estimates.worker_figures import Sizing
 from inference_blueprints.serving.resolved import ResolvedWorkers, WorkerRole
 from inference_blueprints.serving.types import EnginePort, EnvironmentValue

@@ -10,8 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from inference_blueprints.serving.engines.kv_transfer import kv_transfer
-from inference_blueprints.serving.engines.node_folder import model_location
+from inference_blueprints.serving.engines.kv_cache import kv_transfer
 from inference_blueprints.serving.engines.serving_engine import (
     DYNAMO_EFA_VARIANT,
     ArgumentNames,
@@ -19,7 +18,7 @@ from inference_blueprints.serving.engines.serving_engine import (
     TransferCounters,
 )
 from inference_blueprints.serving.estimates.memory_estimate import MemoryEstimate
-from inference_blueprints.serving.estimates.node_copies import reads_node_copy
+from inference_blueprints.serving.estimates.node_copies import model_location, reads_node_copy
 from inference_blueprints.serving.estimates.worker_figures import Sizing
 from inference_blueprints.serving.resolved import ResolvedWorkers, WorkerRole
 from inference_blueprints.serving.types import EnvironmentValue

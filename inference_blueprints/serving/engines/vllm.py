@@ -6,34 +6,149 @@ Flags and defaults are those of the release that the catalogue pins (``vllm/engi
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 
 from inference_blueprints.serving.command_line import Argument, command_line
-from inference_blueprints.serving.engines import lmcache
-from inference_blueprints.serving.engines.kv_events import KV_EVENTS, event_ports
-from inference_blueprints.serving.engines.kv_transfer import kv_transfer
-from inference_blueprints.serving.engines.node_folder import model_location
+from inference_blueprints.serving.engines import kv_cache
+from inference_blueprints.serving.engines.kv_cache import (
+    KV_EVENTS,
+    event_ports,
+    kv_transfer,
+    lmcache_connector,
+    uses_lmcache,
+)
 from inference_blueprints.serving.engines.serving_engine import (
     DYNAMO_EFA_VARIANT,
     ArgumentNames,
+    OwnServer,
+    ParserFlags,
+    RequestCounter,
     ServingEngine,
     TransferCounters,
     find_draft,
 )
-from inference_blueprints.serving.engines.vllm_connectors import connectors
-from inference_blueprints.serving.engines.vllm_serve import VLLM_SERVER, serve_arguments
-from inference_blueprints.serving.estimates.host_cache import host_cache_mib
+from inference_blueprints.serving.estimates.cache_tiers import host_cache_mib, shared_cache_environment
 from inference_blueprints.serving.estimates.image_inputs import allowed_domains, image_pixels, splits_by_image
-from inference_blueprints.serving.estimates.node_copies import reads_node_copy, streams_weights
-from inference_blueprints.serving.estimates.shared_cache import shared_cache_environment
+from inference_blueprints.serving.estimates.node_copies import (
+    model_location,
+    reads_node_copy,
+    streams_weights,
+)
 from inference_blueprints.serving.estimates.worker_figures import Sizing
-from inference_blueprints.serving.resolved import ResolvedWorkers
-from inference_blueprints.serving.types import EnginePort, EnvironmentValue, OwnAddress
+from inference_blueprints.serving.resolved import ResolvedWorkers, WorkerRole
+from inference_blueprints.serving.types import EnginePort, EnvironmentValue, KvTransfer, OwnAddress
 from inference_blueprints.serving.weights_loading import s3_address
 from inference_blueprints.spec.types import Model
 from inference_catalog import Accelerator
-from inference_contracts.units import GIB
+from inference_contracts.units import GIB, MIB
+
+# vLLM's KV cache connectors: between prefill and decode workers, and to the memory of the node.
+#
+# Both are parts of ``--kv-transfer-config``. ``MultiConnector`` combines two of them: the first child that
+# finds tokens loads them, and all children store (``vllm/distributed/kv_transfer/kv_connector/v1`` of vLLM
+# 0.31.0). Dynamo finds NIXL among the children (``dynamo/vllm/kv_connector_protocols.py`` of 1.6.1).
+#
+# ``kv_role`` says whether a connector sends (``kv_producer``), receives (``kv_consumer``) or does both. The
+# connector to the node's memory does both: vLLM itself sets ``kv_both`` for it and for LMCache
+# (``_post_init_kv_transfer_config`` in ``vllm/config/vllm.py``). So does ``MultiConnector`` with it as a
+# child, because the scheduler reads the role of the whole: blocks that a child may load into are freed only
+# after the step that still writes to them (``defer_block_free`` in ``vllm/v1/core/sched/scheduler.py``).
+
+# Blocks that cannot be loaded are computed again, and ``vllm:nixl_num_failed_transfers`` counts them. By
+# vLLM's default the request fails, which a client of Dynamo sees as status 500.
+_RECOMPUTE: Mapping[str, str] = MappingProxyType({"kv_load_failure_policy": "recompute"})
+# ``kv_both`` is deprecated for NIXL (``kv_connector/v1/nixl/connector.py`` of vLLM 0.31.0). A decode worker
+# would return blocks for the next turn of a prefill worker only with ``bidirectional_kv_xfer``, which is off
+# by default (``nixl/base_scheduler.py``) and which neither Dynamo's nor llm-d's router uses.
+_NIXL_ROLES: Mapping[WorkerRole, str] = MappingProxyType({"prefill": "kv_producer", "decode": "kv_consumer"})
+_NIXL_BACK_ENDS: Mapping[KvTransfer, Mapping[str, object]] = MappingProxyType(
+    {
+        "libfabric": {"kv_connector_extra_config": {"backends": ["LIBFABRIC"]}},
+        # Without RDMA, device memory cannot be registered, so blocks go through the host's memory.
+        "ucx": {"kv_buffer_device": "cpu"},
+    }
+)
+
+
+def connectors(resolved: ResolvedWorkers, block_size: int) -> Mapping[str, object] | None:
+    """Return the value of ``--kv-transfer-config``; None if KV cache stays on the accelerators.
+
+    block_size: Tokens of a block of the KV cache.
+    """
+    each = tuple(_connectors(resolved, block_size))
+    if not each:
+        return None
+    [first, *others] = each
+    extra = {"connectors": each}
+    multi = {"kv_connector": "MultiConnector", "kv_role": "kv_both", "kv_connector_extra_config": extra}
+    whole = multi if others else first
+    return {**whole, **_RECOMPUTE}
+
+
+def _connectors(resolved: ResolvedWorkers, block_size: int) -> Iterator[Mapping[str, object]]:
+    """Yield the connector between the roles, and the one to the memory of the node and further tiers."""
+    transfer = kv_transfer(resolved)
+    if transfer:
+        role = _NIXL_ROLES[resolved.role]
+        yield {"kv_connector": "NixlConnector", "kv_role": role, **_NIXL_BACK_ENDS[transfer]}
+    cache = host_cache_mib(resolved)
+    if uses_lmcache(resolved):
+        yield lmcache_connector(resolved, block_size)
+    elif cache:
+        # The events carry token ids, so the router learns which blocks are kept here.
+        extra = {"cpu_bytes_to_use": cache * MIB, "self_describing_kv_events": True}
+        yield {
+            "kv_connector": "OffloadingConnector",
+            "kv_role": "kv_both",
+            "kv_connector_extra_config": extra,
+        }
+
+
+# The command line of ``vllm serve``, and what vLLM's own server reports.
+#
+# Flags are those of ``vllm/entrypoints/launchers/cli_args.py``, and metrics those of
+# ``v1/metrics/loggers.py`` of vLLM 0.31.0.
+
+#: Arguments of ``dynamo.vllm`` that ``vllm serve`` does not have.
+_DYNAMO_ONLY = ("disaggregation-mode", "embedding-worker")
+_REACHED = "requests arrive at the address and port that the plan sets"
+_PARSERS = ParserFlags("vllm", "reasoning-parser", "tool-call-parser")
+
+#: vLLM's server.
+VLLM_SERVER = OwnServer(
+    program="vllmServer",
+    command=("vllm", "serve"),
+    running="vllm:num_requests_running",
+    waiting="vllm:num_requests_waiting",
+    #: vLLM counts requests that ended, also at prefill workers.
+    requests=RequestCounter("vllm:request_success_total"),
+    latency="vllm:time_to_first_token_seconds",
+    parsers=_PARSERS,
+)
+
+
+def serve_arguments(
+    planned: Mapping[str, Argument], port: int, stream_seconds: int
+) -> tuple[str, dict[str, Argument]]:
+    """Return the model and the arguments of ``vllm serve``, from those of Dynamo's worker.
+
+    Events of the KV cache are left out: they need a router that reads them.
+
+    planned: Arguments of Dynamo's worker, by name without dashes.
+    port: Port of the API.
+    stream_seconds: Longest time of an answer, which runs to its end after SIGTERM.
+    """
+    left_out = (*_DYNAMO_ONLY, "model", "kv-events-config")
+    arguments = {name: value for name, value in planned.items() if name not in left_out}
+    arguments |= {"port": port, "shutdown-timeout": stream_seconds}
+    # Answers report how much of a prompt was cached, as those of Dynamo's workers always do.
+    arguments["enable-prompt-tokens-details"] = True
+    if _PARSERS.tool_call in arguments:
+        # Without it, vLLM refuses requests in which the model may choose a tool.
+        arguments.setdefault("enable-auto-tool-choice", True)
+    return str(planned["model"]), arguments
+
 
 _KV_CACHE = "set kvCache: {hostMemoryGib: …}"
 # vLLM's default for an API server by GiB of device memory; A100 always gets the lowest (vllm#17885).
@@ -128,7 +243,7 @@ class Vllm(ServingEngine):
         return not (switched_off or kv_transfer(resolved) or resolved.model.kv_cache)
 
     def usable_cache_share(self, resolved: ResolvedWorkers) -> float:
-        return lmcache.filled_part(resolved)
+        return kv_cache.filled_part(resolved)
 
     def planned_arguments(self, resolved: ResolvedWorkers, sizing: Sizing) -> Mapping[str, Argument]:
         weights = resolved.model.weights
@@ -165,8 +280,8 @@ class Vllm(ServingEngine):
         if resolved.model.media:
             # An allowed host could redirect to one that is not allowed.
             environment["VLLM_MEDIA_URL_ALLOW_REDIRECTS"] = "0"
-        if lmcache.uses_lmcache(resolved):
-            environment |= {**lmcache.ENVIRONMENT, **shared_cache_environment(resolved)}
+        if kv_cache.uses_lmcache(resolved):
+            environment |= {**kv_cache.ENVIRONMENT, **shared_cache_environment(resolved)}
         return {**environment, **super().environment(resolved)}
 
     def ports(self, resolved: ResolvedWorkers) -> tuple[EnginePort, ...]:
@@ -176,7 +291,7 @@ class Vllm(ServingEngine):
         return (
             *event_ports(resolved),
             *((nixl,) if kv_transfer(resolved) else ()),
-            *(lmcache.PORTS if lmcache.uses_lmcache(resolved) else ()),
+            *(kv_cache.PORTS if kv_cache.uses_lmcache(resolved) else ()),
         )
 
 

@@ -13,11 +13,10 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from inference_blueprints.serving.command_line import Argument, command_line
-from inference_blueprints.serving.engines.node_folder import model_location
 from inference_blueprints.serving.engines.serving_engine import ArgumentNames, ServingEngine
-from inference_blueprints.serving.engines.vllm_serve import VLLM_SERVER, serve_arguments
+from inference_blueprints.serving.engines.vllm import VLLM_SERVER, serve_arguments
 from inference_blueprints.serving.estimates.memory_estimate import MemoryEstimate
-from inference_blueprints.serving.estimates.node_copies import reads_node_copy
+from inference_blueprints.serving.estimates.node_copies import model_location, reads_node_copy
 from inference_blueprints.serving.estimates.worker_figures import Sizing
 from inference_blueprints.serving.resolved import ResolvedWorkers
 from inference_blueprints.serving.types import EnvironmentValue

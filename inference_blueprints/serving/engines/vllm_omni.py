@@ -12,9 +12,13 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from inference_blueprints.serving.command_line import Argument, command_line
-from inference_blueprints.serving.engines.node_folder import model_location
-from inference_blueprints.serving.engines.own_server import OwnServer, RequestCounter
-from inference_blueprints.serving.engines.serving_engine import ArgumentNames, ServingEngine
+from inference_blueprints.serving.engines.serving_engine import (
+    ArgumentNames,
+    OwnServer,
+    RequestCounter,
+    ServingEngine,
+)
+from inference_blueprints.serving.estimates.node_copies import model_location
 from inference_blueprints.serving.estimates.worker_figures import Sizing
 from inference_blueprints.serving.resolved import ResolvedWorkers
 from inference_blueprints.serving.types import EnvironmentValue

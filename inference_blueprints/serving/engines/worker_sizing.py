@@ -7,12 +7,15 @@ from typing import TypeVar
 
 from inference_blueprints.serving.engines import ENGINES
 from inference_blueprints.serving.engines.serving_engine import ServingEngine
-from inference_blueprints.serving.estimates.diffusion_memory import image_memory
+from inference_blueprints.serving.estimates.cache_tiers import host_cache_mib, kept_tokens
 from inference_blueprints.serving.estimates.disk import nvme_cache_mib
-from inference_blueprints.serving.estimates.draft_memory import with_draft
-from inference_blueprints.serving.estimates.host_cache import host_cache_mib, kept_tokens
 from inference_blueprints.serving.estimates.image_inputs import with_images
-from inference_blueprints.serving.estimates.memory_estimate import MemoryEstimate, estimate_memory
+from inference_blueprints.serving.estimates.memory_estimate import (
+    MemoryEstimate,
+    estimate_memory,
+    image_memory,
+    with_draft,
+)
 from inference_blueprints.serving.estimates.request_estimates import longest_request_tokens, unique_tokens
 from inference_blueprints.serving.estimates.worker_figures import Sizing
 from inference_blueprints.serving.resolved import ResolvedWorkers

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from inference_blueprints.serving.estimates.host_cache import host_cache_mib
+from inference_blueprints.serving.estimates.cache_tiers import host_cache_mib
 from inference_blueprints.serving.estimates.node_copies import (
     IMAGES_MIB,
     KEPT_FREE,

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from dataclasses import dataclass
 
-from inference_catalog import Accelerator, Model
+from inference_blueprints.serving.resolved import ResolvedWorkers
+from inference_catalog import Accelerator, Model, Pipeline
 
 RESERVED_BYTES = 3584 * 1024**2
 """Allowance of aiconfigurator-core 0.12.0 for the CUDA context and graphs, logits and fragmentation."""
@@ -181,3 +183,119 @@ def kv_tokens_needed(
     concurrent = max(1.0, requests_per_second * seconds_per_request)
     shared = input_tokens * shared_prefix_ratio
     return math.ceil(shared + concurrent * (input_tokens - shared + output_tokens))
+
+
+#: Largest feature maps of the decoder that exist at once: input and output of the convolution after the last
+#: doubling of width and height (``Upsample2D`` in ``models/upsampling.py`` of Diffusers 0.40.0).
+_LARGEST_MAPS = 2
+#: Passes of a step for an image with guidance.
+_GUIDED = 2
+# Values that a layer keeps per token: the same as for a layer of a language model.
+_OWN_COPIES, _SHARED_COPIES = 4, 6
+
+
+def image_memory(resolved: ResolvedWorkers, pipeline: Pipeline) -> MemoryEstimate:
+    """Estimate how a worker that makes images uses the memory of each of its devices.
+
+    ::
+
+        total       = memory of the device: the server takes what it needs, and has no share to set
+        weights     = text encoder + VAE + transformer / TP, in 16 bits
+        transformer = 2 bytes * 2 * images * (image tokens + prompt tokens) * hidden size * (4 + 6 / TP)
+        decoder     = 2 bytes * pixels * channels of its largest feature map * 2
+        activation  = the larger of both: the parts of a pipeline run one after the other
+        reserved    = as for language models
+
+    Only the transformer is split: each device holds the other parts whole (``text_encoder_tp_size`` of
+    `DiffusionParallelConfig` is 1 in ``vllm_omni/diffusion/data.py`` of vllm-omni 0.30.0). The decoder takes
+    one image at a time, because the plan sets ``--vae-use-slicing``. A step computes each image twice, with
+    and without the prompt, unless the request names ``guidance_scale: 0``: its default is 1
+    (``vllm_omni/diffusion/request.py``). Steps run one after the other in the
+    same memory. For Z-Image-Turbo on one device, weights and decoder are 21.6 GB; 21.66 GB were published as
+    its peak (https://huggingface.co/bahadirakdemir/Z-Image-Turbo-FP8-full). The rule for several images and
+    for several devices is compared with no measurement.
+
+    pipeline: The model's parts.
+    Returns: Without KV cache: ``kv_cache_bytes`` is what stays free, negative if the model does not fit.
+    """
+    size, shape, images = resolved.tensor_parallel_size, resolved.shape, resolved.model.workload.images
+    if images is None:
+        raise ValueError(f"{resolved.label}: no images in the workload; the rules report it")
+    split = math.ceil(pipeline.transformer.loaded_bytes / size)
+    weights = pipeline.text_encoder.loaded_bytes + pipeline.vae.loaded_bytes + split
+    # The server compares only a size that a request names with the largest one.
+    pixels = max(images.pixels, pipeline.default_pixels)
+    tokens = _GUIDED * images.per_request * (pipeline.image_tokens(pixels) + pipeline.prompt_tokens)
+    copies = _OWN_COPIES + _SHARED_COPIES / size
+    transformer = math.ceil(_BYTES_PER_NUMBER * tokens * shape.hidden_size * copies)
+    decoder = _BYTES_PER_NUMBER * pixels * pipeline.decoder_channels * _LARGEST_MAPS
+    activation = max(transformer, decoder)
+    reserved = RESERVED_BYTES + (COLLECTIVE_BYTES if size > 1 else 0)
+    total = resolved.accelerator.core.memory_bytes
+    return MemoryEstimate(
+        total_bytes=total,
+        weights_bytes=weights,
+        activation_bytes=activation,
+        reserved_bytes=reserved,
+        kv_cache_bytes=total - weights - activation - reserved,
+        kv_bytes_per_token=0.0,
+        kv_tokens=0,
+        max_model_len=pipeline.prompt_tokens,
+    )
+
+
+def layers_kv_bytes_per_token(
+    model: Model, draft: Model, kv_cache_type: str, tensor_parallel_size: int
+) -> float:
+    """Return the KV cache per token of as many layers of the model as the draft has."""
+    return model.kv_bytes_per_token(kv_cache_type, tensor_parallel_size) * draft.layers / model.layers
+
+
+def with_draft(
+    memory: MemoryEstimate,
+    resolved: ResolvedWorkers,
+    step_tokens: int,
+    kv_cache_type: str,
+    *,
+    counts_as_layers: bool,
+) -> MemoryEstimate:
+    """Subtract the memory of the draft from the KV cache. Workers without one keep their estimate.
+
+    ::
+
+        projection = 2 bytes * values that it reads per token * its hidden size
+        weights    = projection + (weights of the draft - projection) / TP
+        activation = 2 bytes * tokens of a step * (values that it reads + 2 * its hidden size)
+        KV cache   = 2 * head size * KV heads of a device * bytes per value * layers of the draft, per token
+
+    Every device holds the first projection whole (``ReplicatedLinear`` in ``models/llama_eagle3.py`` of vLLM
+    0.31.0, ``torch.nn.Linear`` in SGLang's). vLLM splits everything else like the model
+    (``draft_tensor_parallel_size`` in ``config/speculative.py``), and SGLang has one tensor parallel group.
+    The embedding counts, although engines drop it if it is the model's own: a configuration does not say it.
+    SGLang reserves for a layer of the draft what a layer of the model takes
+    (``model_executor/pool_configurator.py`` of SGLang 0.5.21).
+
+    memory: The estimate for the model only.
+    step_tokens: Most tokens that the engine computes in one step.
+    kv_cache_type: The engine's name of the type of the KV cache.
+    counts_as_layers: Whether the engine sizes the cache of the draft's layers like that of the model's.
+    """
+    entry, size = resolved.model.draft, resolved.tensor_parallel_size
+    if entry is None or entry.draft is None:
+        return memory
+    projection = _BYTES_PER_NUMBER * entry.draft.input_size * entry.hidden_size
+    weights = math.ceil(projection + (entry.weight_bytes - projection) / size)
+    activation = _BYTES_PER_NUMBER * step_tokens * (entry.draft.input_size + 2 * entry.hidden_size)
+    cached = entry.kv_bytes_per_token(kv_cache_type, size)
+    if counts_as_layers:
+        cached = max(cached, layers_kv_bytes_per_token(resolved.shape, entry, kv_cache_type, size))
+    kv_cache_bytes = memory.kv_cache_bytes - weights - activation
+    kv_bytes_per_token = memory.kv_bytes_per_token + cached
+    return dataclasses.replace(
+        memory,
+        weights_bytes=memory.weights_bytes + weights,
+        activation_bytes=memory.activation_bytes + activation,
+        kv_cache_bytes=kv_cache_bytes,
+        kv_bytes_per_token=kv_bytes_per_token,
+        kv_tokens=max(0, int(kv_cache_bytes // kv_bytes_per_token)),
+    )

@@ -1,8 +1,68 @@
-"""Figures computed from the stated workload: lengths and durations of requests."""
+"""Figures computed from the stated workload: requests, their share of workers, and frontends."""
 
 from __future__ import annotations
 
+import math
+from dataclasses import dataclass
+
+import inference_catalog as catalog
+from inference_blueprints.serving.resolved import ResolvedWorkers
 from inference_blueprints.spec import types as spec
+from inference_contracts.units import MIB_PER_GIB
+
+
+def accelerators(deployment: spec.Deployment) -> int:
+    """Return the accelerators of all workers of a deployment. Requests are divided in proportion to them."""
+    return sum(each.maximum * each.accelerators for each in deployment.workers.values())
+
+
+def deployment_requests_per_second(model: spec.Model, deployment: spec.Deployment) -> float:
+    """Return the requests per second of a deployment at the model's peak."""
+    share = accelerators(deployment) / sum(accelerators(each) for each in model.deployments)
+    return model.workload.peak_requests_per_second * share
+
+
+def worker_requests_per_second(resolved: ResolvedWorkers, replicas: int) -> float:
+    """Return the requests per second of one worker of a role at the peak. Each request passes every role.
+
+    replicas: Number of workers that share the deployment's requests.
+    """
+    return deployment_requests_per_second(resolved.model, resolved.deployment) / replicas
+
+
+_MIN_REPLICAS = 2
+#: Half of the processor time is free at the peak: one of two frontends can carry it alone for a while.
+_BUSY_SHARE = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class FrontendSize:
+    """Frontends of a deployment."""
+
+    replicas: int
+    """Number of frontends."""
+    cpu: int
+    memory_mib: int
+    """`cpu`, `memory_mib`: vCPUs and memory in MiB of each."""
+
+
+def busy_cpu(model: spec.Model, deployment: spec.Deployment) -> float:
+    """Return the vCPUs that the frontends of a deployment use together at the peak."""
+    load, workload = catalog.frontend_load("dynamo"), model.workload
+    each = load.processor_seconds(workload.input_tokens, workload.output_tokens)
+    return deployment_requests_per_second(model, deployment) * each
+
+
+def frontend_size(model: spec.Model, deployment: spec.Deployment) -> FrontendSize:
+    """Return number and size of a deployment's frontends; keys of the blueprint count first."""
+    load, given = catalog.frontend_load("dynamo"), model.frontend or spec.Frontend()
+    needed = busy_cpu(model, deployment) / _BUSY_SHARE
+    largest = given.cpu or load.largest_cpu
+    replicas = given.replicas or max(_MIN_REPLICAS, math.ceil(needed / largest))
+    cpu = given.cpu or max(1, math.ceil(needed / replicas))
+    memory = given.memory_gib * MIB_PER_GIB if given.memory_gib else cpu * load.memory_mib_per_cpu
+    return FrontendSize(replicas, cpu, memory)
+
 
 #: Ratio of the longest to the mean request. In the public Mooncake conversation trace, the 95th
 #: percentile of input is 3.3 times its mean (output: 2.0 times).

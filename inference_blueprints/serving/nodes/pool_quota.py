@@ -1,13 +1,38 @@
-"""The capacity of a pool that models leave free: the quota of its queue."""
+"""What models leave free of a pool, and the images that its nodes need."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import hashlib
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from inference_blueprints.serving.nodes.node_share import node_capacity
 from inference_blueprints.serving.types import Accelerators, Process, ServingPlan
 from inference_blueprints.spec.types import Pool
+
+
+def pool_images(plan: ServingPlan, pool: str) -> tuple[str, ...]:
+    """Return the images of the processes on a pool's nodes, sorted, without duplicates.
+
+    The plan does not contain the images of Kubernetes' own pods, which are small.
+    """
+    images = {
+        image
+        for model in plan.models
+        for deployment in model.deployments
+        for process in deployment.processes
+        if process.pool == pool
+        for image in (process.image, *(sidecar.image for sidecar in process.sidecars))
+    }
+    return tuple(sorted(images))
+
+
+def images_digest(images: Iterable[str]) -> str:
+    """Return an identifier of a set of images: 32 hexadecimal digits of a SHA-256.
+
+    images: Image references, in any order.
+    """
+    return hashlib.sha256("\n".join(sorted(images)).encode()).hexdigest()[:32]
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,8 +7,14 @@ from dataclasses import dataclass
 from inference_blueprints.serving.engines.worker_sizing import worker_sizing
 from inference_blueprints.serving.estimates.request_estimates import prefill_seconds
 from inference_blueprints.serving.estimates.worker_start import worker_start
-from inference_blueprints.serving.performance.role_capacity import concurrent_requests, speeds
-from inference_blueprints.serving.performance.throughput import Operation, at_rate, best_within, prefill_ms
+from inference_blueprints.serving.performance import (
+    Operation,
+    at_rate,
+    best_within,
+    concurrent_requests,
+    prefill_ms,
+    speeds,
+)
 from inference_blueprints.serving.resolved import ResolvedWorkers
 from inference_catalog import LatencyProfile
 

@@ -6,23 +6,21 @@ paths are also what its Kubernetes operator expects (``deploy/operator/internal/
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import replace
 from types import MappingProxyType
+from typing import Final
 
 from inference_blueprints.serving.command_line import Argument, command_line
 from inference_blueprints.serving.engines import ENGINES
-from inference_blueprints.serving.engines.kv_transfer import NIXL_PORT_VARIABLE, telemetry_ports
-from inference_blueprints.serving.engines.node_folder import node_cache
-from inference_blueprints.serving.engines.own_server import ParserFlags, RequestCounter
+from inference_blueprints.serving.engines.kv_cache import NIXL_PORT_VARIABLE, telemetry_ports
+from inference_blueprints.serving.engines.serving_engine import ParserFlags, RequestCounter
 from inference_blueprints.serving.engines.worker_sizing import engine_of, worker_sizing
-from inference_blueprints.serving.estimates.frontend_size import frontend_size
-from inference_blueprints.serving.estimates.node_copies import streams_weights
-from inference_blueprints.serving.estimates.request_estimates import longest_stream_seconds
+from inference_blueprints.serving.estimates.node_copies import node_cache, streams_weights
+from inference_blueprints.serving.estimates.request_estimates import frontend_size, longest_stream_seconds
 from inference_blueprints.serving.nodes.node_share import tolerations
-from inference_blueprints.serving.nodes.rollout import rollout
 from inference_blueprints.serving.resolved import ResolvedWorkers
-from inference_blueprints.serving.stacks.answer_parsers import engine_reasoning, vocabulary_hosts
 from inference_blueprints.serving.stacks.engine_process import (
     DEREGISTRATION_SECONDS,
     ENTRY_POINT_RESOURCES,
@@ -33,17 +31,17 @@ from inference_blueprints.serving.stacks.engine_process import (
     engine_settings,
     network_environment,
     probes,
+    rollout,
     startup_seconds,
     worker_resources,
 )
 from inference_blueprints.serving.stacks.request_filter import add_filter
-from inference_blueprints.serving.stacks.request_logs import LOG_ENVIRONMENT
 from inference_blueprints.serving.stacks.request_tracing import trace_arguments, trace_environment
-from inference_blueprints.serving.stacks.router_policy import BESIDE_BATCH, router_policy
-from inference_blueprints.serving.stacks.serving_stack import ServingStack
+from inference_blueprints.serving.stacks.serving_stack import ServingStack, engine_reasoning, vocabulary_hosts
 from inference_blueprints.serving.types import (
     EnginePort,
     EnvironmentValue,
+    FilePath,
     OwnAddress,
     Port,
     Process,
@@ -52,7 +50,70 @@ from inference_blueprints.serving.types import (
 from inference_blueprints.serving.weights_loading import mirror_release
 from inference_blueprints.spec.types import ArgumentValue, Frontend, KvAwareRouting
 from inference_catalog.placement import SYSTEM_ARCHITECTURE
-from inference_contracts.request_headers import BATCH_HEADERS
+from inference_contracts.request_headers import BATCH_CLASS, BATCH_HEADERS
+
+# Levels of Dynamo's logs: one line per request instead of eight.
+#
+# At the level ``info``, a frontend of ai-dynamo 1.6.1 writes five or six lines per request, together 1.5 kB,
+# and a worker two or three. CloudWatch Logs bills each gigabyte, and the metrics say the same. So the modules
+# that write these lines log from ``warn`` on. One line of a frontend stays, which names the request, its
+# worker and its outcome: Dynamo fixes the level of its spans, and this line has it. ``DYN_LOG`` holds levels
+# by module (https://docs.nvidia.com/dynamo/dev/reference/observability/environment-variables).
+
+#: Variable with the levels. A blueprint may set it.
+LOG_LEVELS: Final = "DYN_LOG"
+#: Modules that write a line per request.
+_PER_REQUEST: Final = (
+    "dynamo_llm::http::service",
+    "dynamo_kv_router::scheduling::selector",
+    "dynamo_runtime::pipeline::network::ingress::push_handler",
+)
+#: Variables of every process of Dynamo for its logs.
+LOG_ENVIRONMENT: Final = {LOG_LEVELS: ",".join(("info", *(f"{module}=warn" for module in _PER_REQUEST)))}
+
+
+# How Dynamo's router treats requests of batch beside interactive ones.
+#
+# Interactive requests never wait in the router. A request of batch waits until a worker has no prompt to
+# process: it then delays no first token by more than its own prompt. The router weighs prompts in process
+# much more than tokens being generated, and a cached prefix less on workers that have more prompts in
+# process, so interactive requests go to the workers without prompts of batch.
+#
+# The file is that of ``--router-policy-config`` (``lib/kv-router/src/scheduling`` of ai-dynamo 1.6.1 and its
+# page "Configuration and Tuning"): a request with a class of its own in ``x-dynamo-meta-policy-class`` waits
+# in the queue of this class, all others belong to the default family.
+
+_INTERACTIVE, _ALL = "interactive", "all"
+#: Requests of batch that are admitted in a turn of their queue, in tokens. Interactive ones do not queue.
+_QUANTUM = 2048
+#: The frontend's arguments for choosing among workers.
+BESIDE_BATCH: Mapping[str, float] = MappingProxyType(
+    {
+        # Weight of a prompt that is being processed, against tokens that are being generated. In Dynamo's
+        # offline replay (simulated: four workers, one router), first tokens beside batch come earlier up to
+        # 16 to 64, where they change no more.
+        "router-prefill-load-scale": 32.0,
+        # How fast a cached prefix loses its weight on workers with more prompts in process than others. A
+        # free worker without the prefix answers sooner than one that has it but first processes a prompt of
+        # batch.
+        "router-kv-overlap-score-credit-decay": 2.0,
+    }
+)
+
+_POLICY = {
+    "default_policy_family": _INTERACTIVE,
+    "uncached_isl_buckets": [{"bucket": _ALL, "min_tokens": 0}],
+    "policy_classes": [
+        {"name": _INTERACTIVE, "policy_family": _INTERACTIVE, "cache_bucket": _ALL, "quantum": _QUANTUM},
+        {"name": BATCH_CLASS, "quantum": _QUANTUM, "prefill_busy_threshold": 0},
+    ],
+}
+
+
+def router_policy() -> FilePath:
+    """Return the file of the router's classes. JSON is YAML."""
+    return FilePath("router-policy.yaml", json.dumps(_POLICY, indent=1) + "\n")
+
 
 #: Arguments of Dynamo's workers that name parsers, with every engine.
 DYNAMO_PARSERS = ParserFlags("dynamo", "dyn-reasoning-parser", "dyn-tool-call-parser")

@@ -6,16 +6,16 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from inference_blueprints.serving.engines import ENGINES
-from inference_blueprints.serving.engines.kv_transfer import kv_transfer
+from inference_blueprints.serving.engines.kv_cache import kv_transfer
+from inference_blueprints.serving.estimates.cache_tiers import shared_memory_mib
 from inference_blueprints.serving.estimates.disk import worker_disk_mib
-from inference_blueprints.serving.estimates.host_cache import shared_memory_mib
 from inference_blueprints.serving.estimates.node_copies import (
     SIDECAR_CPU,
     SIDECAR_MEMORY_MIB,
     uses_node_cache,
 )
 from inference_blueprints.serving.estimates.worker_figures import Sizing
-from inference_blueprints.serving.nodes.node_share import efa_interfaces, node_share
+from inference_blueprints.serving.nodes.node_share import efa_interfaces, node_share, replicas_per_node
 from inference_blueprints.serving.resolved import ResolvedWorkers, WorkerRole
 from inference_blueprints.serving.types import (
     Accelerators,
@@ -27,8 +27,44 @@ from inference_blueprints.serving.types import (
     Probes,
     Resources,
     Role,
+    Rollout,
 )
 from inference_catalog import Engine
+
+# Computes how workers of a new version replace the old ones.
+
+
+def rollout(resolved: ResolvedWorkers) -> Rollout:
+    """Return the rollout settings: new workers start beside old ones only if the pool has spare accelerators.
+
+    At least one worker may always be missing: a disruption budget of 0 blocks every drain, and without surge
+    a rollout could not progress. Elastic workers get the settings of their smallest
+    number.
+    """
+    replicas = resolved.workers.minimum
+    spare = _replicas_that_fit(resolved)
+    surge = max(0, spare - _replicas_in_pool(resolved))
+    tenth = max(1, replicas // 10)
+    return Rollout(max_surge=min(surge, tenth), max_unavailable=tenth)
+
+
+def _replicas_that_fit(resolved: ResolvedWorkers) -> int:
+    """Return the number of replicas that fit in the pool on the smallest of its instance types."""
+    parts = min(replicas_per_node(each, resolved.accelerators_per_node) for each in resolved.types)
+    return resolved.pool.nodes.max * parts // resolved.nodes
+
+
+def _replicas_in_pool(resolved: ResolvedWorkers) -> int:
+    """Return all accelerators requested in the pool, in units of these workers, rounded up."""
+    accelerators = sum(
+        workers.maximum * workers.accelerators
+        for model in resolved.blueprint.spec.models
+        for deployment in model.deployments
+        for workers in deployment.workers.values()
+        if workers.pool == resolved.pool.name
+    )
+    return -(-accelerators // resolved.workers.accelerators)
+
 
 #: Role of a worker in the plan, by its role in the blueprint.
 ROLES: Mapping[WorkerRole, Role] = MappingProxyType(

@@ -14,16 +14,13 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from inference_blueprints.serving.command_line import Argument, command_line
-from inference_blueprints.serving.engines.kv_events import publisher_settings
-from inference_blueprints.serving.engines.kv_transfer import kv_transfer
-from inference_blueprints.serving.engines.node_folder import node_cache
-from inference_blueprints.serving.engines.own_server import ParserFlags, RequestCounter
-from inference_blueprints.serving.engines.vllm_serve import VLLM_SERVER, serve_arguments
+from inference_blueprints.serving.engines.kv_cache import kv_transfer, publisher_settings
+from inference_blueprints.serving.engines.serving_engine import ParserFlags, RequestCounter
+from inference_blueprints.serving.engines.vllm import VLLM_SERVER, serve_arguments
 from inference_blueprints.serving.engines.worker_sizing import engine_of, worker_sizing
-from inference_blueprints.serving.estimates.node_copies import streams_weights
+from inference_blueprints.serving.estimates.node_copies import node_cache, streams_weights
 from inference_blueprints.serving.estimates.request_estimates import longest_stream_seconds
 from inference_blueprints.serving.nodes.node_share import tolerations
-from inference_blueprints.serving.nodes.rollout import rollout
 from inference_blueprints.serving.resolved import ResolvedWorkers
 from inference_blueprints.serving.stacks.engine_process import (
     DEREGISTRATION_SECONDS,
@@ -35,6 +32,7 @@ from inference_blueprints.serving.stacks.engine_process import (
     engine_settings,
     network_environment,
     probes,
+    rollout,
     startup_seconds,
     worker_resources,
 )

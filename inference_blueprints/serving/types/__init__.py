@@ -6,8 +6,6 @@ plan only contains placeholders for a process's own address and for the address 
 
 from __future__ import annotations
 
-from inference_blueprints.serving.types.kept_artefacts import CompiledArtefacts
-from inference_blueprints.serving.types.ports import EnginePort, Port
 from inference_blueprints.serving.types.process import (
     Accelerators,
     Architecture,
@@ -26,7 +24,22 @@ from inference_blueprints.serving.types.process import (
     Sidecar,
     Toleration,
 )
-from inference_blueprints.serving.types.scaling import MetricType, ReplicaFloor, ScaleTrigger, Scaling
+from inference_blueprints.serving.types.process_parts import (
+    CompiledArtefacts,
+    EnginePort,
+    EnvironmentValue,
+    FilePath,
+    KvCacheBucket,
+    MetricType,
+    OwnAddress,
+    PeerAddress,
+    Port,
+    ReplicaFloor,
+    ScaleTrigger,
+    Scaling,
+    SecretValue,
+    WeightsBucket,
+)
 from inference_blueprints.serving.types.serving_plan import (
     ApproximatePicker,
     DeploymentPlan,
@@ -37,15 +50,6 @@ from inference_blueprints.serving.types.serving_plan import (
     ServingPlan,
     SharedKvCachePlan,
     WeightsMirrorPlan,
-)
-from inference_blueprints.serving.types.values import (
-    EnvironmentValue,
-    FilePath,
-    KvCacheBucket,
-    OwnAddress,
-    PeerAddress,
-    SecretValue,
-    WeightsBucket,
 )
 
 __all__ = [

@@ -8,11 +8,18 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from inference_blueprints.serving.types.constraints import Image, Name, NonEmpty, NotNegative, Positive
-from inference_blueprints.serving.types.kept_artefacts import CompiledArtefacts
-from inference_blueprints.serving.types.ports import EnginePort, Ports
-from inference_blueprints.serving.types.scaling import Scaling
-from inference_blueprints.serving.types.values import EnvironmentValue
+from inference_blueprints.serving.types.process_parts import (
+    CompiledArtefacts,
+    EnginePort,
+    EnvironmentValue,
+    Image,
+    Name,
+    NonEmpty,
+    NotNegative,
+    Ports,
+    Positive,
+    Scaling,
+)
 
 Architecture = Literal["amd64", "arm64"]
 #: A ``worker`` does prefill and decode.

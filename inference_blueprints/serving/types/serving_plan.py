@@ -6,9 +6,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from inference_blueprints.serving.types.constraints import Name, Positive
 from inference_blueprints.serving.types.process import Process
-from inference_blueprints.serving.types.values import EnvironmentValue
+from inference_blueprints.serving.types.process_parts import EnvironmentValue, Name, Positive
 from inference_catalog.operating_system import SystemName
 
 #: NIXL's back end: ``libfabric`` over EFA; ``ucx`` over TCP if a pool has no EFA.

@@ -13,7 +13,7 @@ import openai
 from openai.types import Batch
 
 from inference_blueprints.measure.completions.image_client import image_body
-from inference_blueprints.measure.tokenizer.vocabulary import random_text
+from inference_blueprints.measure.tokenizer import random_text
 from inference_blueprints.spec.types import BatchQueue, Workload
 from inference_contracts.batch_states import FINAL
 from inference_contracts.errors import UserError

@@ -12,7 +12,7 @@ from typing import Any
 
 import yaml
 
-from inference_blueprints.measure.replay.ramp import TWO_RAMPS, share_at
+from inference_blueprints.measure.replay.trace_replay import TWO_RAMPS, share_at
 from inference_blueprints.serving.autoscaling.scaled_object import ScaledObject
 from inference_blueprints.spec.types import Blueprint
 from inference_contracts import operations_names

@@ -12,8 +12,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from inference_blueprints.measure.replay.replay_result import LATE_MS
-from inference_blueprints.measure.statistics.percentiles import percentile
+from inference_blueprints.measure.replay.trace_replay import LATE_MS
+from inference_blueprints.measure.statistics import percentile
 from inference_contracts import health_names
 from inference_contracts.units import MILLISECONDS_PER_SECOND
 from inference_local.batch.batch_outcome import BatchOutcome

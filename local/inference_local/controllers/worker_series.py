@@ -8,8 +8,8 @@ from dataclasses import replace
 
 import yaml
 
+from inference_blueprints.render.monitoring.platform_rules import WORKER_LABELS
 from inference_blueprints.render.monitoring.recording_rules import RecordingRule, rule_groups, rules
-from inference_blueprints.render.monitoring.worker_recordings import WORKER_LABELS
 from inference_blueprints.serving.types import ServingPlan
 from inference_contracts import health_names
 

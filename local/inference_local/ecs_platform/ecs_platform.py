@@ -10,7 +10,7 @@ from pathlib import Path
 from inference_blueprints.loading import LoadedBlueprint
 from inference_blueprints.serving.resolved import shape_of
 from inference_blueprints.serving.types import ServingPlan
-from inference_blueprints.spec.domains import models_domain
+from inference_blueprints.spec.derived import models_domain
 from inference_blueprints.synthesis import synthesise
 from inference_contracts.errors import UserError
 from inference_local.ecs_platform import model_hub

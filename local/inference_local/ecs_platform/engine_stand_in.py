@@ -16,10 +16,10 @@ from dataclasses import replace
 from pathlib import Path
 
 from inference_blueprints.loading import load_blueprint
-from inference_blueprints.render.ecs.named_ports import named_arguments
 from inference_blueprints.render.ecs.task_environment import (
     CACHE_FOLDER,
     DISCOVERY_ARGUMENTS,
+    named_arguments,
     with_cache_folder,
 )
 from inference_blueprints.serving.plan import build_plan

@@ -10,7 +10,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Final
 
-from inference_blueprints.render.ecs.gpu_metrics_task import EXPORTER_PORT
+from inference_blueprints.render.ecs.metrics_task import EXPORTER_PORT
 
 _GPUS: Final = Path("/proc/driver/nvidia/gpus")
 

@@ -28,7 +28,7 @@ from inference_blueprints.loading import LoadedBlueprint
 from inference_blueprints.render.ecs.task_environment import CACHE_FOLDER, FILES_FOLDER
 from inference_blueprints.serving.resolved import shape_of
 from inference_blueprints.serving.types import ServingPlan
-from inference_blueprints.spec.shipped import find
+from inference_blueprints.spec.source import find
 from inference_catalog.discovery_images import etcd_image, shell_image
 from inference_catalog.ecs_images import ecs_image
 from inference_contracts.errors import UserError

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Final
 from urllib.parse import parse_qs, unquote, urlsplit
 
-from inference_blueprints.measure.tokenizer.model_directory import write_model_directory
+from inference_blueprints.measure.tokenizer import write_model_directory
 from inference_catalog import Model
 
 #: Port in the namespace of the emulator, in which nothing else listens on it.

@@ -11,7 +11,7 @@ from typing import Any
 from aiohttp import ClientError, ClientSession, ClientTimeout, TCPConnector
 
 from inference_blueprints.measure.replay.open_loop import Pacing
-from inference_blueprints.measure.tokenizer.vocabulary import random_text
+from inference_blueprints.measure.tokenizer import random_text
 from inference_local.real_time.real_time_outcome import PageView
 
 #: Why a page has no ad of the server at all.

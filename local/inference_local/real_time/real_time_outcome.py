@@ -6,8 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from inference_blueprints.measure.statistics.figure_text import amount, milliseconds
-from inference_blueprints.measure.statistics.percentiles import percentile
+from inference_blueprints.measure.statistics import amount, milliseconds, percentile
 from inference_contracts.number_text import number
 
 #: Percentile of the time of a page that must be within the deadline.

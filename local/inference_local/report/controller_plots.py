@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from bisect import bisect_right
 
-from inference_blueprints.measure.charts.svg_chart import Axis, Curve, Limit, Plot, Point
+from inference_blueprints.measure.charts import (
+    Axis,
+    Curve,
+    Limit,
+    Plot,
+    Point,
+)
 from inference_local.controllers.controller_outcomes import CapacityShiftOutcome, GpuHealthOutcome
 from inference_local.report.controller_text import marks
 from inference_local.report.scaling_plots import RUN_TIME, steps

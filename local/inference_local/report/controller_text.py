@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from inference_blueprints.measure.statistics.figure_text import milliseconds
+from inference_blueprints.measure.statistics import milliseconds
 from inference_contracts.number_text import number
 from inference_local.controllers.controller_outcomes import CapacityShiftOutcome, GpuHealthOutcome
 

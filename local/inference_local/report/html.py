@@ -7,8 +7,8 @@ from pathlib import Path
 
 from markupsafe import Markup
 
-from inference_blueprints.measure.charts.replay_charts import plots_of
-from inference_blueprints.measure.statistics import figure_text
+from inference_blueprints.measure import statistics
+from inference_blueprints.measure.charts import plots_of
 from inference_blueprints.report.pages.render import render_page
 from inference_local.real_time.real_time_outcome import real_time_lines
 from inference_local.report import controller_text, report_text
@@ -56,5 +56,5 @@ def render_html(report: Report, runs: list[ModelRun]) -> str:
         report_text=report_text,
         real_time_lines=real_time_lines,
         streaming_lines=streaming_lines,
-        figure_text=figure_text,
+        figure_text=statistics,
     )

@@ -11,12 +11,17 @@ from typing import Any
 
 from pydantic.alias_generators import to_camel
 
+from inference_blueprints.measure.completions.completion_client import TokenUsage
 from inference_blueprints.measure.completions.image_client import image_body
-from inference_blueprints.measure.completions.request_outcome import TokenUsage
-from inference_blueprints.measure.replay.replay_result import ReplayResult
-from inference_blueprints.measure.statistics.figure_text import amount
-from inference_blueprints.measure.statistics.request_statistics import Basis, Measurement, measure
-from inference_blueprints.measure.statistics.serving_capacity import ServingCapacity, capacity_of
+from inference_blueprints.measure.replay.trace_replay import ReplayResult
+from inference_blueprints.measure.statistics import (
+    Basis,
+    Measurement,
+    ServingCapacity,
+    amount,
+    capacity_of,
+    measure,
+)
 from inference_blueprints.report.plan.section import PlanSummary
 from inference_blueprints.report.plan.sections.processes import PROCESSES
 from inference_blueprints.report.plan.summary import as_dict as plan_as_dict

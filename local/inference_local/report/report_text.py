@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
 
-from inference_blueprints.measure.statistics.figure_text import amount, milliseconds
-from inference_blueprints.measure.statistics.request_statistics import Measurement
+from inference_blueprints.measure.statistics import Measurement, amount, milliseconds
 from inference_contracts.number_text import number
 from inference_local.batch.batch_outcome import BatchOutcome
 from inference_local.report.report_types import Length, ModelReport, Replayed

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from inference_blueprints.measure.replay.replay_result import ReplayResult
 from inference_blueprints.measure.replay.scaled_trace import ScalingFactors
-from inference_blueprints.measure.statistics.request_statistics import Measurement
+from inference_blueprints.measure.replay.trace_replay import ReplayResult
+from inference_blueprints.measure.statistics import Measurement
 from inference_blueprints.spec.types import Objectives
 from inference_catalog import LatencyProfile
 from inference_local.batch.batch_outcome import BatchOutcome

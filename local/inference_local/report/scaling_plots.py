@@ -5,7 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import pairwise
 
-from inference_blueprints.measure.charts.svg_chart import Axis, Curve, Plot, Point
+from inference_blueprints.measure.charts import (
+    Axis,
+    Curve,
+    Plot,
+    Point,
+)
 from inference_local.scaling.scaling_outcome import ScalingOutcome
 
 RUN_TIME = "seconds since the start"

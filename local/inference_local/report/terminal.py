@@ -13,7 +13,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from inference_blueprints.measure.statistics.figure_text import (
+from inference_blueprints.measure.statistics import (
     amount,
     hit_ratio,
     latency_rows,

@@ -10,10 +10,9 @@ from enum import StrEnum
 
 import aiohttp
 
-from inference_blueprints.measure.completions.completion_client import CompletionClient
+from inference_blueprints.measure.completions.completion_client import CompletionClient, RequestOutcome
 from inference_blueprints.measure.completions.counted_stream import WRONG_COUNT
-from inference_blueprints.measure.completions.request_outcome import RequestOutcome
-from inference_blueprints.measure.tokenizer.vocabulary import random_text
+from inference_blueprints.measure.tokenizer import random_text
 from inference_blueprints.serving.autoscaling.scaled_object import ScaledObject
 from inference_local.scaling.elastic_run import ElasticRun
 from inference_local.scaling.operator_stand_in import ElasticRole

@@ -9,7 +9,7 @@ from functools import partial
 from types import TracebackType
 from typing import Protocol, Self
 
-from inference_blueprints.measure.completions.request_outcome import RequestOutcome
+from inference_blueprints.measure.completions.completion_client import RequestOutcome
 from inference_blueprints.serving.autoscaling.autoscaler import Autoscaler
 from inference_blueprints.serving.autoscaling.scaled_object import MetricTrigger, ScaledObject
 from inference_contracts.units import SECONDS_PER_HOUR

@@ -15,7 +15,7 @@ from types import MappingProxyType
 from typing import Any
 from urllib.parse import urlsplit
 
-from inference_blueprints.measure.tokenizer.vocabulary import random_text
+from inference_blueprints.measure.tokenizer import random_text
 
 #: Per path: the field with the messages, and the type of image parts.
 _MESSAGES: Mapping[str, tuple[str, str]] = MappingProxyType(

@@ -12,8 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import inference_catalog as catalog
-from inference_blueprints.measure.simulation.simulated_scheduler import scheduler_of
-from inference_blueprints.measure.simulation.simulated_workers import SimulatedWorkers
+from inference_blueprints.measure.simulation.simulated_workers import SimulatedWorkers, scheduler_of
 from inference_blueprints.serving.command_line import command_line, flag_values
 from inference_blueprints.serving.engines import ENGINES
 from inference_blueprints.serving.stacks.dynamo import DYNAMO_PARSERS

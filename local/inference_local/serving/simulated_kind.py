@@ -7,9 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from inference_blueprints.measure.completions.served_models import SIMULATED
-from inference_blueprints.measure.simulation.profile_file import write_profile
-from inference_blueprints.measure.simulation.simulated_workers import SimulatedWorkers, simulated_workers
-from inference_blueprints.measure.tokenizer.model_directory import write_model_directory
+from inference_blueprints.measure.simulation.simulated_workers import (
+    SimulatedWorkers,
+    simulated_workers,
+    write_profile,
+)
+from inference_blueprints.measure.tokenizer import write_model_directory
 from inference_blueprints.serving.engines import ENGINES
 from inference_blueprints.serving.resolved import ResolvedWorkers, resolve
 from inference_blueprints.serving.stacks import STACKS

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from inference_blueprints.measure.statistics.percentiles import percentile
+from inference_blueprints.measure.statistics import percentile
 from inference_local.streaming.click_stream import VERSION_TIME, Expected
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from inference_blueprints.measure.statistics.figure_text import amount, milliseconds
+from inference_blueprints.measure.statistics import amount, milliseconds
 from inference_contracts.number_text import number
 
 

@@ -7,9 +7,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from inference_blueprints.serving.streaming.broker_load import DEAD_LETTER_PARTITIONS
-from inference_blueprints.serving.streaming.job_configuration import job_configuration
-from inference_blueprints.serving.streaming.job_size import job_size
+from inference_blueprints.serving.streaming import DEAD_LETTER_PARTITIONS, job_size
+from inference_blueprints.serving.streaming_configuration import job_configuration
 from inference_blueprints.spec.types import Blueprint, StreamingJob
 from inference_contracts.units import MILLISECONDS_PER_SECOND
 from inference_local.emulator.serverless_cache.valkey_server import ValkeyServer

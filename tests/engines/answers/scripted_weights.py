@@ -24,8 +24,7 @@ import numpy.typing as npt
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 import inference_catalog as catalog
-from inference_blueprints.measure.tokenizer.vocabulary import one_token_words
-from inference_blueprints.measure.tokenizer.word_tokenizer import vocabulary
+from inference_blueprints.measure.tokenizer import one_token_words, vocabulary
 from inference_local.serving.vllm_cpu.scaled_models import write_scaled_model
 from inference_local.serving.vllm_cpu.scaled_models.tables import chat_format
 

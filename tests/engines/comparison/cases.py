@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from inference_blueprints.measure.tokenizer.vocabulary import random_text
+from inference_blueprints.measure.tokenizer import random_text
 
 _CHAT, _TEXT = "/v1/chat/completions", "/v1/completions"
 _STREAM = {"stream": True, "stream_options": {"include_usage": True}}

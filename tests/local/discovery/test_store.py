@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 import inference_catalog as catalog
-from inference_blueprints.measure.tokenizer.model_directory import write_model_directory
+from inference_blueprints.measure.tokenizer import write_model_directory
 from inference_blueprints.resources import root
 from inference_contracts.discovery_roles import SHARED_CLIENT
 from inference_local.control_plane import artefacts, build

@@ -10,7 +10,7 @@ import yaml
 
 import app
 from inference_blueprints.loading import load_blueprint
-from inference_blueprints.spec.shipped import shipped
+from inference_blueprints.spec.source import shipped
 from inference_contracts.streaming_job import StreamingJobConfiguration
 from inference_local.emulator.emulator import Emulator
 from inference_local.emulator.emulator_deploy import deploy

@@ -10,11 +10,11 @@ from collections.abc import Callable, Mapping, Sequence
 
 import pytest
 
-from inference_blueprints.render.monitoring.alarm_states import in_alarm
 from inference_blueprints.render.monitoring.alarm_table import (
     EVALUATION_SECONDS,
     PlatformAlarm,
     alarm_rows,
+    in_alarm,
     platform_alarms,
 )
 from inference_blueprints.render.monitoring.recording_rules import NodePrice, RecordingRule, rule_file, rules

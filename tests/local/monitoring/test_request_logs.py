@@ -9,9 +9,9 @@ from pathlib import Path
 import inference_catalog as catalog
 from benchmarks.harness.measured_frontend import Load, MeasuredFrontend
 from inference_blueprints.loading import load_blueprint
-from inference_blueprints.measure.tokenizer.model_directory import write_model_directory
+from inference_blueprints.measure.tokenizer import write_model_directory
 from inference_blueprints.serving.plan import build_plan
-from inference_blueprints.serving.stacks.request_logs import LOG_LEVELS
+from inference_blueprints.serving.stacks.dynamo import LOG_LEVELS
 from inference_local.processes.child_processes import ProcessGroup
 
 _REQUESTS = 40

@@ -12,7 +12,7 @@ import inference_catalog as catalog
 from benchmarks.harness.measured_frontend import Load, MeasuredFrontend
 from benchmarks.harness.trace_sink import Span, TraceSink, trace_sink
 from inference_blueprints.loading import load_blueprint
-from inference_blueprints.measure.tokenizer.model_directory import write_model_directory
+from inference_blueprints.measure.tokenizer import write_model_directory
 from inference_blueprints.serving.plan import build_plan
 from inference_blueprints.serving.types import Process
 from inference_blueprints.spec.types import Blueprint

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import inference_catalog as catalog
-from inference_blueprints.measure.tokenizer.model_directory import write_model_directory
+from inference_blueprints.measure.tokenizer import write_model_directory
 from inference_blueprints.resources import root
 from inference_local.processes.child_processes import ProcessGroup, log_tail
 from inference_local.serving.isolation import open_isolation, started_in

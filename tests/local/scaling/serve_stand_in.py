@@ -18,7 +18,7 @@ from typing import Any
 
 from aiohttp import web
 
-from inference_blueprints.measure.tokenizer.vocabulary import one_token_words
+from inference_blueprints.measure.tokenizer import one_token_words
 from inference_local.serving.http_forwarding import application
 
 _TOKEN_SECONDS = 0.02

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 import inference_catalog as catalog
-from inference_blueprints.measure.tokenizer.model_directory import write_model_directory
+from inference_blueprints.measure.tokenizer import write_model_directory
 from inference_blueprints.serving.plan import build_plan
 from inference_blueprints.spec.types import Blueprint
 from inference_local.processes.free_ports import free_ports

@@ -9,8 +9,8 @@ from pathlib import Path
 from aiohttp import ClientSession
 
 from inference_blueprints.loading import load_blueprint
+from inference_blueprints.measure.completions.completion_client import RequestOutcome
 from inference_blueprints.measure.completions.image_client import ImageClient
-from inference_blueprints.measure.completions.request_outcome import RequestOutcome
 from inference_blueprints.serving.plan import build_plan
 from inference_blueprints.spec.types import ImageRequests
 from inference_local.processes.child_processes import ProcessGroup

@@ -15,7 +15,7 @@ import openai
 import pytest
 from openai.types.chat import ChatCompletionMessageParam
 
-from inference_blueprints.measure.tokenizer.vocabulary import one_token_words, random_text
+from inference_blueprints.measure.tokenizer import one_token_words, random_text
 from inference_blueprints.spec.types import Blueprint
 from inference_local.serving.local_endpoint import LocalEndpoint
 from tests.local.serving.conftest import Served

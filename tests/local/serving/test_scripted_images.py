@@ -14,8 +14,7 @@ import pytest
 from aiohttp import ClientSession, web
 
 from inference_blueprints.loading import load_blueprint
-from inference_blueprints.measure.replay.replay_result import ReplayResult
-from inference_blueprints.measure.replay.trace_replay import replay_async
+from inference_blueprints.measure.replay.trace_replay import ReplayResult, replay_async
 from inference_blueprints.serving.plan import build_plan
 from inference_blueprints.spec.types import ImageRequests, Workload
 from inference_local.serving.direct.scripted_images import (

@@ -9,7 +9,7 @@ import openai
 import pytest
 
 import inference_catalog as catalog
-from inference_blueprints.measure.tokenizer.vocabulary import random_text
+from inference_blueprints.measure.tokenizer import random_text
 from inference_blueprints.serving.plan import build_plan
 from inference_blueprints.spec.types import Blueprint
 from inference_local.processes.child_processes import ProcessGroup

@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 from benchmark.ask import prompt
 
-from inference_blueprints.measure.benchmarking import aiperf
-from inference_blueprints.measure.benchmarking.aiperf import LoadTest, Question
-from inference_blueprints.measure.tokenizer.vocabulary import one_token_words, random_text
+from inference_blueprints.measure.benchmarking import load_generators
+from inference_blueprints.measure.benchmarking.load_generators import LoadTest, Question
+from inference_blueprints.measure.tokenizer import one_token_words, random_text
 
 KEY = "sk-a-secret"
 # Answers every request but the second, writes all that it was told, and may fail in the end.
@@ -66,7 +66,7 @@ def run(tmp_path: Path) -> RunAiperf:
         folder.mkdir()
         own = {"QUESTIONS": str(questions), "FOLDER": str(folder), "SEEN": str(seen), **environment}
         result = subprocess.run(
-            [sys.executable, str(aiperf.program())],
+            [sys.executable, str(load_generators.program())],
             env={"PATH": os.environ["PATH"], "PYTHONPATH": str(package.parent), **own},
             capture_output=True,
             text=True,
@@ -88,7 +88,7 @@ def test_requests_are_sent_at_their_times_and_come_back_without_what_nobody_read
     assert body["messages"] == [{"role": "user", "content": random_text(3, 2) + random_text(2, 99)}]
     assert (body["model"], body["max_tokens"], body["ignore_eos"]) == ("qwen", 4, True)
     assert all(line.startswith("records ") for line in result.stdout.splitlines())
-    first, failed, last = aiperf.outcomes(result.stdout)
+    first, failed, last = load_generators.outcomes(result.stdout)
     assert (first.failure, failed.failure, last.failure) == (None, "HTTP 500", None)
     assert first.time_to_first_token_ms == pytest.approx(5.0)
     assert len(result.stdout) < 1000, "not the time of every token"
@@ -121,7 +121,7 @@ def test_what_aiperf_wrote_counts_and_not_its_exit_code(run: RunAiperf) -> None:
     """It fails where every request did, and that is what is to be known."""
     result, _ = run("--fails")
     assert result.returncode == 0
-    assert len(aiperf.outcomes(result.stdout)) == 3
+    assert len(load_generators.outcomes(result.stdout)) == 3
 
 
 @pytest.mark.clock

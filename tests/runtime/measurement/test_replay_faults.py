@@ -8,9 +8,8 @@ import pytest
 
 from inference_blueprints.measure.completions import completion_client as replay_client
 from inference_blueprints.measure.replay.open_loop import UNREACHABLE_IN_A_ROW, ReplayProgress
-from inference_blueprints.measure.replay.replay_result import ReplayResult
 from inference_blueprints.measure.replay.scaled_trace import ReplayError
-from inference_blueprints.measure.replay.trace_replay import replay_async
+from inference_blueprints.measure.replay.trace_replay import ReplayResult, replay_async
 from inference_blueprints.spec.types import Workload
 from tests.runtime.measurement.fake_endpoint import TEMPLATE_TOKENS, FakeEndpoint, serving
 from tests.runtime.measurement.standing_clock import StandingClock, standing_clock

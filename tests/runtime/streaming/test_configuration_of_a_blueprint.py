@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from inference_blueprints.loading import load_blueprint
-from inference_blueprints.serving.streaming.job_configuration import job_configuration
-from inference_blueprints.serving.streaming.job_size import job_size
+from inference_blueprints.serving.streaming import job_size
+from inference_blueprints.serving.streaming_configuration import job_configuration
 from inference_blueprints.spec.types import StreamingJob
 from inference_contracts.prompt_template import template_tree
 from inference_contracts.streaming_job import JobSignalStore, StreamingJobConfiguration

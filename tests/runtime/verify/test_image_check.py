@@ -12,8 +12,8 @@ import pytest
 from aiohttp import ClientSession, web
 
 from inference_blueprints.loading import load_blueprint
+from inference_blueprints.measure.completions.completion_client import RequestOutcome
 from inference_blueprints.measure.completions.image_client import ImageClient
-from inference_blueprints.measure.completions.request_outcome import RequestOutcome
 from inference_blueprints.operate.check_results import CheckResult
 from inference_blueprints.operate.verify.endpoint_checks import CheckedEndpoint, ask
 from inference_blueprints.spec.types import ImageRequests

@@ -22,7 +22,7 @@ import yaml
 from inference_blueprints.loading import load_blueprint
 from inference_blueprints.render.eks.model_values import deployment_values
 from inference_blueprints.serving.plan import build_plan
-from inference_blueprints.spec.shipped import shipped
+from inference_blueprints.spec.source import shipped
 from inference_blueprints.tools import helm
 from inference_catalog.chart_staging import stage_chart
 from inference_catalog.resources import charts_directory

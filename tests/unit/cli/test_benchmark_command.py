@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from inference_blueprints.spec.shipped import shipped
+from inference_blueprints.spec.source import shipped
 from tests.unit.command_run import Ran, blueprints
 
 URL, BLUEPRINT = "http://qwen3-8b.internal/v1", ("--blueprint", "quickstart-g6e")

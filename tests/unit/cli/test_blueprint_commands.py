@@ -10,7 +10,7 @@ import pytest
 
 from inference_blueprints.report.picture import drawing
 from inference_blueprints.resources import root, schema_path
-from inference_blueprints.spec.shipped import shipped
+from inference_blueprints.spec.source import shipped
 from tests.unit.command_run import blueprints
 
 BROKEN = "apiVersion: inference-blueprints/v1alpha1\nkind: Blueprnt\nmetadata: {name: x}\nspec: {}\n"

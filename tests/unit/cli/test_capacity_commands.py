@@ -13,11 +13,11 @@ import pytest
 import yaml
 
 from inference_blueprints.loading import load_blueprint
-from inference_blueprints.serving.checks.shift_checks import longest_start
-from inference_blueprints.serving.performance.role_capacity import role_capacity
+from inference_blueprints.serving.checks.objective_checks import longest_start
+from inference_blueprints.serving.performance import role_capacity
 from inference_blueprints.serving.resolved import resolve
 from inference_blueprints.serving.scaling.worker_load import request_seconds, worker_load
-from inference_blueprints.spec.shipped import shipped
+from inference_blueprints.spec.source import shipped
 from tests.unit.command_run import Ran, blueprints
 
 WORKERS = "qwen3-8b-elastic-worker"

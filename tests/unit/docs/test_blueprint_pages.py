@@ -7,7 +7,7 @@ import runpy
 import pytest
 
 from inference_blueprints.resources import root
-from inference_blueprints.spec.shipped import shipped
+from inference_blueprints.spec.source import shipped
 
 SCRIPT = runpy.run_path(str(root() / "scripts" / "write_blueprint_pages.py"))
 

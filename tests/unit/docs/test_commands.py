@@ -15,7 +15,7 @@ import pytest
 from inference_blueprints import tools
 from inference_blueprints.loading import load_blueprint
 from inference_blueprints.resources import root
-from inference_blueprints.spec.shipped import shipped
+from inference_blueprints.spec.source import shipped
 from tests.unit.command_run import blueprints
 
 PAGES = [*sorted(root().glob("*.md")), *sorted((root() / "docs").glob("**/*.md"))]

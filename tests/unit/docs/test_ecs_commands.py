@@ -8,8 +8,7 @@ import pytest
 
 from inference_blueprints.loading import load_blueprint
 from inference_blueprints.render.ecs.ecs_target import EcsTarget
-from inference_blueprints.render.ecs.gpu_metrics_task import gpu_metrics_service
-from inference_blueprints.render.ecs.metrics_task import METRICS_SERVICE, metrics_task
+from inference_blueprints.render.ecs.metrics_task import METRICS_SERVICE, gpu_metrics_service, metrics_task
 from inference_blueprints.render.ecs.services import RenderedService
 from inference_blueprints.resources import root
 from inference_blueprints.serving.plan import build_plan

@@ -12,7 +12,7 @@ import yaml
 
 from inference_blueprints.loading import load_blueprint
 from inference_blueprints.render.ecs.metrics_task import metrics_log_group
-from inference_blueprints.render.eks.scaled_kinds import scaled_kinds
+from inference_blueprints.render.eks.chart_values import scaled_kinds
 from inference_blueprints.resources import root
 from inference_blueprints.serving.plan import build_plan
 from inference_catalog.log_groups import (

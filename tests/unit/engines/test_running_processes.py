@@ -9,7 +9,7 @@ import pytest
 
 from inference_blueprints.loading import load_blueprint
 from inference_blueprints.serving.plan import build_plan
-from inference_blueprints.spec.shipped import shipped
+from inference_blueprints.spec.source import shipped
 from inference_local.serving.local_deployment import LocalWorkers, WorkerPlace
 from inference_local.serving.local_target import LocalTarget
 from inference_local.serving.vllm_cpu.machine import Machine

@@ -10,8 +10,8 @@ import pytest
 from inference_blueprints.loading import load_blueprint
 from inference_blueprints.operate.versions import complete_lock, keep_lock, own_file
 from inference_blueprints.spec.lock.lock import Lock, lock_path
-from inference_blueprints.spec.lock.lock_writer import lock_text
-from inference_blueprints.spec.shipped import shipped
+from inference_blueprints.spec.lock.lock_text import lock_text
+from inference_blueprints.spec.source import shipped
 from inference_contracts.errors import UserError
 from tests.unit.command_run import Ran, blueprints
 

@@ -29,7 +29,7 @@ from inference_blueprints.operate.ownership.platform_table import (
 )
 from inference_blueprints.operate.versions import keep_lock, kept_lock
 from inference_blueprints.spec.lock.lock import lock_path
-from inference_blueprints.spec.shipped import shipped
+from inference_blueprints.spec.source import shipped
 from inference_contracts.errors import UserError
 
 MINE, OTHER = "0" * 32, "1" * 32

@@ -8,12 +8,8 @@ from typing import Any
 
 import pytest
 
-from inference_blueprints.serving.engines.compiled_artefacts import (
-    ArtefactParts,
-    artefact_key,
-    artefact_parts,
-)
 from inference_blueprints.serving.resolved import resolve
+from inference_blueprints.serving.stacks.direct import ArtefactParts, artefact_key, artefact_parts
 from inference_blueprints.serving.stacks.engine_process import engine_image
 from inference_blueprints.spec.types import Blueprint
 

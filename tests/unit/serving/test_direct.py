@@ -13,8 +13,7 @@ from inference_blueprints.loading import parse_blueprint
 from inference_blueprints.resources import blueprints_directory
 from inference_blueprints.serving.command_line import flag_values
 from inference_blueprints.serving.engines import ENGINES
-from inference_blueprints.serving.engines.vllm import Vllm
-from inference_blueprints.serving.engines.vllm_serve import VLLM_SERVER
+from inference_blueprints.serving.engines.vllm import VLLM_SERVER, Vllm
 from inference_blueprints.serving.plan import build_plan
 from inference_blueprints.serving.stacks import STACKS
 from inference_blueprints.serving.stacks.request_filter import command_behind_filter

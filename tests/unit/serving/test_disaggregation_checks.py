@@ -9,7 +9,7 @@ import yaml
 
 from inference_blueprints import resources
 from inference_blueprints.serving.checks.serving_checks import serving_findings
-from inference_blueprints.serving.performance.transfer_time import transfer_bytes, transfer_seconds
+from inference_blueprints.serving.performance import transfer_bytes, transfer_seconds
 from inference_blueprints.serving.resolved import resolve
 from inference_blueprints.spec.types import Blueprint
 from inference_contracts.errors import Finding

@@ -15,7 +15,7 @@ from inference_blueprints.serving.checks.serving_checks import serving_findings
 from inference_blueprints.serving.engines.worker_sizing import worker_memory
 from inference_blueprints.serving.estimates.memory_estimate import MemoryEstimate
 from inference_blueprints.serving.estimates.node_copies import own_disk_mib
-from inference_blueprints.serving.performance.role_capacity import speeds
+from inference_blueprints.serving.performance import speeds
 from inference_blueprints.serving.plan import build_plan
 from inference_blueprints.serving.resolved import resolve
 from inference_blueprints.serving.stacks.engine_process import startup_seconds

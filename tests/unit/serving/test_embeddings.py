@@ -12,7 +12,7 @@ from inference_blueprints.report.plan.sections.tokens import EMBEDDING, TOKEN_PR
 from inference_blueprints.report.plan.summary import summarise
 from inference_blueprints.serving.checks.serving_checks import serving_findings
 from inference_blueprints.serving.engines.worker_sizing import worker_sizing
-from inference_blueprints.serving.performance.role_capacity import speeds
+from inference_blueprints.serving.performance import speeds
 from inference_blueprints.serving.plan import build_plan
 from inference_blueprints.serving.resolved import resolve
 from inference_blueprints.serving.stacks import STACKS

@@ -9,7 +9,7 @@ import yaml
 
 import inference_catalog as catalog
 from inference_blueprints import resources
-from inference_blueprints.serving.checks.experimental_checks import experimental_findings
+from inference_blueprints.serving.checks.support_checks import experimental_findings
 from inference_blueprints.serving.resolved import resolve
 from inference_blueprints.spec.types import Blueprint
 

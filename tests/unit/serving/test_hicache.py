@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from inference_blueprints.measure.simulation.simulated_scheduler import scheduler_of
+from inference_blueprints.measure.simulation.simulated_workers import scheduler_of
 from inference_blueprints.serving.checks.serving_checks import serving_findings
 from inference_blueprints.serving.plan import build_plan
 from inference_blueprints.serving.types import Process

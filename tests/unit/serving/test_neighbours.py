@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import inference_catalog as catalog
 from inference_blueprints.loading import load_blueprint
-from inference_blueprints.serving.nodes.neighbours import set_neighbours, strands
+from inference_blueprints.serving.nodes.node_share import set_neighbours, strands
 from inference_blueprints.serving.plan import build_plan
 from inference_blueprints.serving.types import Neighbour, Process
 from inference_blueprints.spec.types import Blueprint

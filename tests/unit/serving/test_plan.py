@@ -12,7 +12,7 @@ from inference_blueprints.serving.checks.serving_checks import serving_findings
 from inference_blueprints.serving.plan import build_plan
 from inference_blueprints.serving.resolved import UnresolvedError
 from inference_blueprints.serving.types import DeploymentPlan, OwnAddress, Process, SecretValue
-from inference_blueprints.spec.shipped import shipped
+from inference_blueprints.spec.source import shipped
 from inference_blueprints.spec.types import Blueprint, Network, Purchase
 
 #: Where eight devices do not share the model evenly: FP8 blocks of 128, heads.

@@ -11,7 +11,7 @@ import yaml
 
 from inference_blueprints.loading import load_blueprint, parse_blueprint
 from inference_blueprints.resources import blueprints_directory
-from inference_blueprints.serving.performance.role_capacity import role_capacity
+from inference_blueprints.serving.performance import role_capacity
 from inference_blueprints.serving.plan import build_plan
 from inference_blueprints.serving.resolved import resolve
 from inference_blueprints.serving.scaling.worker_load import GROWTH_SECONDS, Headroom, worker_load

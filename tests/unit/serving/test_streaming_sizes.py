@@ -11,9 +11,13 @@ import pytest
 
 import inference_catalog as catalog
 from inference_blueprints.loading import load_blueprint
-from inference_blueprints.serving.streaming.broker_load import broker_load, needed_brokers
-from inference_blueprints.serving.streaming.job_size import job_size, max_calls_per_kpu
-from inference_blueprints.serving.streaming.stream_load import stream_load
+from inference_blueprints.serving.streaming import (
+    broker_load,
+    job_size,
+    max_calls_per_kpu,
+    needed_brokers,
+    stream_load,
+)
 from inference_blueprints.spec.types import StreamingJob
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from inference_blueprints.serving.performance.throughput import at_rate, operation
+from inference_blueprints.serving.performance import at_rate, operation
 from inference_blueprints.spec.types import Workload
 from inference_catalog import LatencyProfile
 

@@ -12,12 +12,12 @@ from inference_blueprints.loading import parse_blueprint
 from inference_blueprints.report.plan.plan_tables import plan_notes, plan_tables
 from inference_blueprints.report.plan.sections.tokens import TOKEN_PRICES
 from inference_blueprints.report.plan.summary import summarise
-from inference_blueprints.report.tables.text_table import TextTable
+from inference_blueprints.report.tables import TextTable
 from inference_blueprints.resources import blueprints_directory, root
 from inference_blueprints.serving.command_line import flag_values
 from inference_blueprints.serving.engines.worker_sizing import worker_memory
 from inference_blueprints.serving.estimates.memory_estimate import COLLECTIVE_BYTES, RESERVED_BYTES
-from inference_blueprints.serving.performance.image_rate import image_speed
+from inference_blueprints.serving.performance import image_speed
 from inference_blueprints.serving.plan import build_plan
 from inference_blueprints.serving.resolved import ResolvedWorkers, resolve
 from inference_blueprints.serving.stacks.request_filter import command_behind_filter

@@ -15,8 +15,8 @@ from jsonschema import Draft202012Validator
 
 from inference_blueprints.loading import LoadedBlueprint, load_blueprint, parse_blueprint
 from inference_blueprints.spec import composer, validation
-from inference_blueprints.spec.schema import json_schema
-from inference_blueprints.spec.shipped import shipped
+from inference_blueprints.spec.source import shipped
+from inference_blueprints.spec.structure import json_schema
 from inference_contracts.errors import BlueprintError, Problem
 
 BASE = Path(__file__).parent / "base.yaml"

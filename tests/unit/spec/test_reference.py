@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 from inference_blueprints.loading import parse_blueprint
-from inference_blueprints.spec import composer, scalars, source
+from inference_blueprints.spec import composer, document, source
 from inference_blueprints.spec.structure import descriptions, keys, walk
 
 ROOT = Path(__file__).parents[3]
@@ -21,7 +21,7 @@ def test_the_example_loads() -> None:
 def test_the_limits_are_the_code() -> None:
     assert f"at most {composer.MAXIMUM_NODES:,} values" in PAGE
     assert f"nests at most {composer.MAXIMUM_DEPTH} levels" in PAGE
-    assert f"over {scalars.MAXIMUM_DIGITS} digits" in PAGE
+    assert f"over {document.MAXIMUM_DIGITS} digits" in PAGE
     assert source.MAXIMUM_BYTES == 1024**2
     assert "at most 1 MiB" in PAGE
 

@@ -12,9 +12,8 @@ from jsonschema import Draft202012Validator
 
 from inference_blueprints.resources import blueprints_directory, schema_path
 from inference_blueprints.spec import formats
-from inference_blueprints.spec.schema import json_schema
-from inference_blueprints.spec.shipped import shipped
-from inference_blueprints.spec.structure import is_choice, keys, walk
+from inference_blueprints.spec.source import shipped
+from inference_blueprints.spec.structure import is_choice, json_schema, keys, walk
 
 HERE = Path(__file__).parent
 BASE = (HERE / "base.yaml").read_text(encoding="utf-8")

@@ -60,7 +60,7 @@ ALLOWED = {
     **dict(_library()),
     # What draws and counts knows no plan's page, and tables know nothing.
     f"{LIBRARY}/report/pages": {f"{LIBRARY}.report.pages"},
-    f"{LIBRARY}/report/tables": {f"{LIBRARY}.report.tables"},
+    f"{LIBRARY}/report/tables.py": {f"{LIBRARY}.report.tables"},
     "local/inference_local": {"inference_local", LIBRARY, DECISIONS, *GROUND},
     "constructs/inference_constructs": {
         *("inference_constructs", "inference_runtime", "aws_cdk", "cdk_nag"),

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from inference_blueprints.report.plan.section import Label, PlanSection, PlanSummary, ShortLine
-from inference_blueprints.report.tables.text_table import TextTable
-from inference_blueprints.spec.sections.environment.subnet_addresses import (
+from inference_blueprints.report.tables import TextTable
+from inference_blueprints.spec.sections.environment.network import (
     SYSTEM_PODS,
     pool_node_addresses,
     room_for_nodes,

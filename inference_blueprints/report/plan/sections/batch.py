@@ -7,10 +7,9 @@ from dataclasses import dataclass
 
 from inference_blueprints.report.plan.cells import few
 from inference_blueprints.report.plan.section import Label, PlanSection, PlanSummary, ShortLine
-from inference_blueprints.report.sizing.batch_day import BatchDay
+from inference_blueprints.report.sizing.batch_day import BatchDay, ModelCapacity
 from inference_blueprints.report.sizing.batch_quotas import ServiceQuotaUse, service_quota_uses
-from inference_blueprints.report.sizing.model_capacity import ModelCapacity
-from inference_blueprints.report.tables.text_table import TextTable
+from inference_blueprints.report.tables import TextTable
 from inference_contracts import batch_limits as limits
 from inference_contracts.number_text import number
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from inference_blueprints.report.plan.section import Label, PlanSection, PlanSummary, ShortLine
 from inference_blueprints.report.pricing.ecs_price import USD_PER_GIB_HOUR, USD_PER_VCPU_HOUR
-from inference_blueprints.report.tables.text_table import TextTable
+from inference_blueprints.report.tables import TextTable
 from inference_blueprints.spec.types import Batch
 from inference_catalog import batch_worker_sizes as sizes
 

@@ -10,9 +10,8 @@ import inference_catalog as catalog
 from inference_blueprints.report.plan.cells import UNKNOWN, counted, gb
 from inference_blueprints.report.plan.section import Label, PlanSection, PlanSummary, ShortLine
 from inference_blueprints.report.sizing.node_packing import PackedNode
-from inference_blueprints.report.tables.text_table import TextTable
-from inference_blueprints.serving.estimates.start_time import start_time
-from inference_blueprints.serving.estimates.worker_start import worker_start
+from inference_blueprints.report.tables import TextTable
+from inference_blueprints.serving.estimates.worker_start import start_time, worker_start
 from inference_blueprints.serving.resolved import ResolvedWorkers
 from inference_blueprints.serving.types import Process
 from inference_catalog.image_cache import INITIALIZATION_MIB_PER_SECOND

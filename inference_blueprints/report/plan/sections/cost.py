@@ -19,19 +19,21 @@ from inference_blueprints.report.plan.sections.processes import PROCESSES
 from inference_blueprints.report.plan.sections.scaling import SCALING
 from inference_blueprints.report.plan.sections.signal_store import SIGNAL_STORE, SignalStorePrice
 from inference_blueprints.report.plan.sections.streaming import STREAMING, StreamingSummary
-from inference_blueprints.report.pricing.batch_signals_price import batch_signal_items
 from inference_blueprints.report.pricing.ecs_price import ecs_items
-from inference_blueprints.report.pricing.operations_price import operations_items
 from inference_blueprints.report.pricing.rates import Prices
 from inference_blueprints.report.pricing.streaming_price import ALARMS_PER_STREAM
-from inference_blueprints.report.pricing.telemetry_price import MonitoringSize, telemetry_items
-from inference_blueprints.report.tables.text_table import TextTable
+from inference_blueprints.report.pricing.telemetry_price import (
+    MonitoringSize,
+    batch_signal_items,
+    operations_items,
+    telemetry_items,
+)
+from inference_blueprints.report.tables import TextTable
 from inference_blueprints.serving.estimates.node_copies import reads_node_copy
 from inference_blueprints.serving.nodes.node_share import replicas_per_node
 from inference_blueprints.serving.resolved import ResolvedWorkers
-from inference_blueprints.spec.controllers import controllers_of
+from inference_blueprints.spec.derived import controllers_of, platform_zones
 from inference_blueprints.spec.types import Pool, Spec
-from inference_blueprints.spec.zones import platform_zones
 from inference_catalog import InstanceType, ServicePrices, catalogue, system_nodes
 from inference_catalog.volumes import (
     FREE_GP3_MIB_PER_SECOND,

@@ -19,12 +19,11 @@ import inference_catalog as catalog
 from inference_blueprints.report.plan.cells import UNKNOWN, usd
 from inference_blueprints.report.plan.section import Label, PlanBasis, PlanSection, PlanSummary, ShortLine
 from inference_blueprints.report.pricing.rates import Prices
-from inference_blueprints.report.tables.text_table import TextTable
-from inference_blueprints.serving.estimates.frontend_size import frontend_size
-from inference_blueprints.serving.estimates.request_estimates import request_seconds
+from inference_blueprints.report.tables import TextTable
+from inference_blueprints.serving.estimates.request_estimates import frontend_size, request_seconds
 from inference_blueprints.serving.resolved import ResolvedWorkers, common_zone
+from inference_blueprints.spec.derived import platform_zones
 from inference_blueprints.spec.types import Model
-from inference_blueprints.spec.zones import platform_zones
 from inference_catalog import system_nodes
 from inference_contracts.batch_limits import BYTES_PER_TOKEN
 from inference_contracts.number_text import number

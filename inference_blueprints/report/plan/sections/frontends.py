@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import inference_catalog as catalog
 from inference_blueprints.report.plan.section import PlanSection, PlanSummary, in_tables_only
-from inference_blueprints.report.tables.text_table import TextTable
-from inference_blueprints.serving.estimates.frontend_size import busy_cpu, frontend_size
+from inference_blueprints.report.tables import TextTable
+from inference_blueprints.serving.estimates.request_estimates import busy_cpu, frontend_size
 from inference_blueprints.serving.resolved import ResolvedWorkers
 from inference_contracts.units import MIB_PER_GIB
 

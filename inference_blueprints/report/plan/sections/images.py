@@ -9,9 +9,9 @@ from inference_blueprints.report.plan.cells import few, usd
 from inference_blueprints.report.plan.section import Label, PlanBasis, PlanSection, PlanSummary, ShortLine
 from inference_blueprints.report.plan.sections.pools import POOLS
 from inference_blueprints.report.plan.sections.processes import PROCESSES
-from inference_blueprints.report.pricing.deployment_share import share_of
-from inference_blueprints.report.tables.text_table import TextTable
-from inference_blueprints.serving.performance.image_rate import image_speed, images_per_second
+from inference_blueprints.report.pricing.rates import share_of
+from inference_blueprints.report.tables import TextTable
+from inference_blueprints.serving.performance import image_speed, images_per_second
 from inference_contracts.number_text import number
 from inference_contracts.units import SECONDS_PER_HOUR, THOUSAND
 

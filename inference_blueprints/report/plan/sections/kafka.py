@@ -9,8 +9,8 @@ import inference_catalog as catalog
 from inference_blueprints.report.plan.cells import UNKNOWN, usd
 from inference_blueprints.report.plan.section import Label, PlanBasis, PlanSection, PlanSummary, ShortLine
 from inference_blueprints.report.pricing.streaming_price import brokers_usd_per_day
-from inference_blueprints.report.tables.text_table import TextTable
-from inference_blueprints.serving.streaming.broker_load import broker_load
+from inference_blueprints.report.tables import TextTable
+from inference_blueprints.serving.streaming import broker_load
 
 
 @dataclass(frozen=True, slots=True)

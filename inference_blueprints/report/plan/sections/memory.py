@@ -8,13 +8,12 @@ from dataclasses import dataclass
 from inference_blueprints.report.plan.cells import few, gib
 from inference_blueprints.report.plan.section import Label, PlanSection, PlanSummary, ShortLine
 from inference_blueprints.report.plan.sections.compilations import COMPILATIONS
-from inference_blueprints.report.tables.text_table import TextTable
-from inference_blueprints.serving.engines.lmcache import chunk_tokens
+from inference_blueprints.report.tables import TextTable
+from inference_blueprints.serving.engines.kv_cache import chunk_tokens
 from inference_blueprints.serving.engines.worker_sizing import worker_memory, worker_sizing
-from inference_blueprints.serving.estimates.host_cache import whole_kv_bytes_per_token
+from inference_blueprints.serving.estimates.cache_tiers import shared_cache, whole_kv_bytes_per_token
 from inference_blueprints.serving.estimates.memory_estimate import MemoryEstimate
-from inference_blueprints.serving.estimates.shared_cache import shared_cache
-from inference_blueprints.serving.performance.role_capacity import concurrent_requests
+from inference_blueprints.serving.performance import concurrent_requests
 from inference_blueprints.serving.resolved import ResolvedWorkers
 from inference_contracts.number_text import number
 

@@ -9,8 +9,8 @@ from typing import Literal
 from inference_blueprints.report.plan.cells import UNKNOWN
 from inference_blueprints.report.plan.section import Label, PlanBasis, PlanSection, PlanSummary, ShortLine
 from inference_blueprints.report.plan.sections.tokens import TOKEN_PRICES
-from inference_blueprints.report.tables.text_table import TextTable
-from inference_blueprints.serving.performance.least_latency import time_to_first_token_ms
+from inference_blueprints.report.tables import TextTable
+from inference_blueprints.serving.performance import time_to_first_token_ms
 
 _NAMES = {
     "timeToFirstTokenP90Ms": "time to first token",

@@ -18,7 +18,7 @@ from inference_blueprints.report.plan.section import (
 )
 from inference_blueprints.report.pricing.rates import Prices
 from inference_blueprints.report.sizing.node_packing import PackedNode, workers_of_pool
-from inference_blueprints.report.tables.text_table import TextTable
+from inference_blueprints.report.tables import TextTable
 from inference_blueprints.serving.nodes.ecs_capacity import EcsHosts, pool_capacities
 from inference_blueprints.serving.types import ServingPlan
 from inference_blueprints.spec.types import Pool, Spec

@@ -8,7 +8,7 @@ from itertools import groupby
 from inference_blueprints.report.figures import ProcessSummary
 from inference_blueprints.report.plan.cells import few
 from inference_blueprints.report.plan.section import Label, PlanSection, PlanSummary, ShortLine
-from inference_blueprints.report.tables.text_table import TextTable
+from inference_blueprints.report.tables import TextTable
 from inference_blueprints.serving.types import Process, ServingPlan
 
 

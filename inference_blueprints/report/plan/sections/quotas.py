@@ -11,7 +11,7 @@ from inference_blueprints.report.figures import PoolSummary
 from inference_blueprints.report.plan.cells import UNKNOWN, few
 from inference_blueprints.report.plan.section import Label, PlanBasis, PlanSection, PlanSummary, ShortLine
 from inference_blueprints.report.plan.sections.pools import POOLS
-from inference_blueprints.report.tables.text_table import TextTable
+from inference_blueprints.report.tables import TextTable
 from inference_blueprints.spec.types import Pool
 from inference_catalog import InstanceType, system_nodes
 

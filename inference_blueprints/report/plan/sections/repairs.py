@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from inference_blueprints.report.plan.cells import few
 from inference_blueprints.report.plan.section import Label, PlanSection, PlanSummary, ShortLine
-from inference_blueprints.report.tables.text_table import TextTable
+from inference_blueprints.report.tables import TextTable
 from inference_blueprints.spec.types import GpuHealth, Pool, Spec
 from inference_contracts.health_names import RepairOwner
 

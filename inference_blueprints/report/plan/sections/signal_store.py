@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from inference_blueprints.report.plan.section import Label, PlanSection, PlanSummary, ShortLine
-from inference_blueprints.report.tables.text_table import TextTable
+from inference_blueprints.report.tables import TextTable
 from inference_blueprints.spec.types import SignalStore
 
 USD_PER_GB_HOUR = 0.084

@@ -9,9 +9,8 @@ import inference_catalog as catalog
 from inference_blueprints.report.plan.cells import counted, few, usd
 from inference_blueprints.report.plan.section import Label, PlanBasis, PlanSection, PlanSummary, ShortLine
 from inference_blueprints.report.pricing.streaming_price import job_usd_per_day
-from inference_blueprints.report.tables.text_table import TextTable
-from inference_blueprints.serving.streaming.job_size import MAX_KPUS, job_size, max_calls_per_kpu
-from inference_blueprints.serving.streaming.stream_load import stream_load
+from inference_blueprints.report.tables import TextTable
+from inference_blueprints.serving.streaming import MAX_KPUS, job_size, max_calls_per_kpu, stream_load
 from inference_contracts.number_text import number
 from inference_contracts.units import GB, MB
 

@@ -10,10 +10,10 @@ from inference_blueprints.report.plan.cells import few, usd
 from inference_blueprints.report.plan.section import Label, PlanBasis, PlanSection, PlanSummary, ShortLine
 from inference_blueprints.report.plan.sections.pools import POOLS
 from inference_blueprints.report.plan.sections.processes import PROCESSES
-from inference_blueprints.report.pricing.deployment_share import share_of
-from inference_blueprints.report.tables.text_table import TextTable
-from inference_blueprints.serving.estimates.traffic import deployment_requests_per_second
-from inference_blueprints.serving.performance.role_capacity import role_capacity
+from inference_blueprints.report.pricing.rates import share_of
+from inference_blueprints.report.tables import TextTable
+from inference_blueprints.serving.estimates.request_estimates import deployment_requests_per_second
+from inference_blueprints.serving.performance import role_capacity
 from inference_blueprints.serving.resolved import ResolvedWorkers
 from inference_contracts.number_text import number
 from inference_contracts.units import MILLION, SECONDS_PER_HOUR

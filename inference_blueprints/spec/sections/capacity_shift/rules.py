@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from inference_blueprints.spec.deployments import PlacedWorkers, each_workers
+from inference_blueprints.spec.derived import PlacedWorkers, each_workers
 from inference_blueprints.spec.invalid_values import usable
 from inference_blueprints.spec.rule import rule
 from inference_blueprints.spec.types import Spec

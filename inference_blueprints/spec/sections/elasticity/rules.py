@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from inference_blueprints.spec.cron import keda_cron_faults
-from inference_blueprints.spec.deployments import PlacedWorkers, each_workers
+from inference_blueprints.spec.derived import PlacedWorkers, each_workers
 from inference_blueprints.spec.invalid_values import usable
 from inference_blueprints.spec.rule import rule
 from inference_blueprints.spec.types import Floor, LoadScaling, ReplicaRange, Spec

@@ -4,12 +4,144 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from inference_blueprints.spec.deployments import each_deployment
+from inference_blueprints.spec.derived import divided, each_deployment
 from inference_blueprints.spec.invalid_values import usable
 from inference_blueprints.spec.rule import duplicate_names, rule
-from inference_blueprints.spec.types import Spec, Workload
+from inference_blueprints.spec.types import Model, Spec, Workload
 from inference_blueprints.spec.wording import Path, quote
 from inference_contracts.errors import Finding
+
+# Rules on what a model does: it writes text, or it turns each input into a vector.
+
+_NO_TEXT = "a model with 'task: embed' writes no text; remove it"
+_SETTINGS = {
+    "real_time": _NO_TEXT,
+    "speculation": _NO_TEXT,
+    "parsers": _NO_TEXT,
+    "media": "a model with 'task: embed' reads only text here; remove it",
+    "kv_cache": "a model with 'task: embed' computes each input once and reads no cache back; remove it",
+}
+_KEYS = {"kv_cache": "kvCache", "real_time": "realTime"}
+
+
+@rule
+def answers_have_a_length(spec: Spec) -> Iterator[Finding]:
+    """Check that the length of answers is stated for a model that writes text, and for no other."""
+    for index, model in usable(spec.models):
+        path = ("spec", "models", index, "workload")
+        length = model.workload.output_tokens
+        if model.task == "generate" and not length:
+            message = (
+                "got no 'outputTokens', the mean length of answers; state it as 1 or more, or set 'task: "
+                "embed' if the model turns inputs into vectors"
+            )
+            yield Finding(path, message)
+        elif model.task == "embed" and length:
+            yield Finding((*path, "outputTokens"), f"got {length}, but {_NO_TEXT}")
+
+
+@rule
+def embedding_model_has_no_settings_of_answers(spec: Spec) -> Iterator[Finding]:
+    """Check that an embedding model has no settings that have an effect only on answers or caches."""
+    for path, model in _embedding(spec):
+        for name, message in _SETTINGS.items():
+            if getattr(model, name) is not None:
+                yield Finding((*path, _KEYS.get(name, name)), message)
+        if model.workload.shared_prefix_ratio:
+            message = (
+                f"got {model.workload.shared_prefix_ratio:g}, but the plan of a model with 'task: embed' "
+                "does not count on cached prefixes; remove it"
+            )
+            yield Finding((*path, "workload", "sharedPrefixRatio"), message)
+        for name, key in (
+            ("time_to_first_token_p90_ms", "timeToFirstTokenP90Ms"),
+            ("time_per_output_token_p90_ms", "timePerOutputTokenP90Ms"),
+        ):
+            if getattr(model.objectives, name) is not None:
+                yield Finding((*path, "objectives", key), _NO_TEXT)
+
+
+@rule
+def embedding_model_runs_on_vllm(spec: Spec) -> Iterator[Finding]:
+    """Check the engine of an embedding model, and that it reads only text."""
+    for path, model in _embedding(spec):
+        if model.engine.vllm is None:
+            message = (
+                f"got {quote(model.engine.chosen)}, a model with 'task: embed' runs only on vllm here; set "
+                "'engine: {vllm: {}}'"
+            )
+            yield Finding((*path, "engine"), message)
+        entry = model.weights.entry
+        if entry and entry.vision:
+            message = (
+                f"got 'embed' for {entry.name}, which also reads images; here, embedding models read "
+                "only text; name another model"
+            )
+            yield Finding((*path, "task"), message)
+
+
+@rule
+def embedding_model_is_routed_without_caches(spec: Spec) -> Iterator[Finding]:
+    """Check that requests to an embedding model are not routed by events of caches or by tokens.
+
+    Dynamo's frontend 1.6.1 does not list an embedding worker if it routes KV-aware: "frontend tokenization"
+    would be needed. Its workers publish no events (``dynamo/vllm/worker_factory.py``). llm-d's precise scorer
+    asks a worker of chat for the tokens of a prompt.
+    """
+    for path, model in _embedding(spec):
+        if model.stack.dynamo and model.routing.kv_aware:
+            message = (
+                "got 'kvAware', but Dynamo routes embeddings only in turn; set 'routing: {roundRobin: {}}', "
+                "or 'stack: {llmD: {}}'"
+            )
+            yield Finding((*path, "routing"), message)
+        if model.stack.llm_d and model.stack.llm_d.prefix_scorer == "precise":
+            message = (
+                "got 'precise', which needs cache events and a server that renders prompts of a chat; set "
+                "'approximate', or remove it"
+            )
+            yield Finding((*path, "stack", "llmD", "prefixScorer"), message)
+
+
+@rule
+def embedding_workers_are_whole(spec: Spec) -> Iterator[Finding]:
+    """Check that a worker computes a whole input, in one stage and without ranks.
+
+    Dynamo's embedding worker is only aggregated (``dynamo/vllm/backend_args.py`` of ai-dynamo 1.6.1).
+    """
+    for path, model in _embedding(spec):
+        for index, deployment in usable(model.deployments):
+            place = (*path, "deployments", index)
+            if deployment.disaggregated:
+                message = (
+                    "got 'disaggregated', but a model with 'task: embed' has no decode phase; make it "
+                    "'aggregated'"
+                )
+                yield Finding((*place, "disaggregated"), message)
+            elif deployment.aggregated:
+                yield from divided(deployment.aggregated, (*place, "aggregated"), model.task)
+
+
+@rule
+def queues_have_a_model_that_writes(spec: Spec) -> Iterator[Finding]:
+    """Check that the model of a queue does not embed: the plan sizes a job's results by its answers."""
+    others = {model.name: model.task for _, model in usable(spec.models) if model.task == "embed"}
+    for index, queue in usable(spec.batch.queues if spec.batch else ()):
+        if task := others.get(queue.model):
+            message = (
+                f"got {quote(queue.model)}, a model with 'task: {task}'; queues are sized by the length of "
+                "answers in tokens, and this model writes none. Name a model that writes text, and send "
+                "requests to this one straight to its endpoint"
+            )
+            yield Finding(("spec", "batch", "queues", index, "model"), message)
+
+
+def _embedding(spec: Spec) -> Iterator[tuple[Path, Model]]:
+    """Yield the embedding models with their places."""
+    for index, model in usable(spec.models):
+        if model.task == "embed":
+            yield ("spec", "models", index), model
+
 
 #: Dynamo's operator takes graph and service names of 45 characters together (ai-dynamo/dynamo,
 #: `validateServiceNameLength`), and the longest service is called `frontend`. With the hashes of a

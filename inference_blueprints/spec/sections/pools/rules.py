@@ -7,13 +7,150 @@ from collections.abc import Callable, Iterator, Mapping
 
 import inference_catalog as catalog
 from inference_blueprints.spec import formats
-from inference_blueprints.spec.deployments import each_workers
+from inference_blueprints.spec.capacity_dates import moment
+from inference_blueprints.spec.derived import each_workers, platform_zones
 from inference_blueprints.spec.invalid_values import usable
 from inference_blueprints.spec.rule import rule
-from inference_blueprints.spec.types import Spec
-from inference_blueprints.spec.wording import allowed, duplicates, listing, quote, suggestion
-from inference_blueprints.spec.zones import platform_zones
+from inference_blueprints.spec.types import CapacityBlock, EbsSnapshot, Pool, ReservedCapacity, Spec
+from inference_blueprints.spec.wording import Path, allowed, duplicates, listing, quote, suggestion
 from inference_contracts.errors import Finding
+
+# Rules on how nodes get their images.
+
+
+@rule
+def snapshot_is_baked(spec: Spec) -> Iterator[Finding]:
+    """Check that a pool with ebsSnapshot has the id of a snapshot."""
+    for path, _, snapshot in _snapshots(spec):
+        if snapshot.id is None:
+            message = (
+                "there is no snapshot yet, so nodes pull their images; deploy, run "
+                "`blueprints image-cache bake` with --write, and deploy again"
+            )
+            yield Finding(path, message, "warning")
+
+
+@rule
+def snapshot_is_no_slower(spec: Spec) -> Iterator[Finding]:
+    """Check that a snapshot does not leave NVMe disks unused."""
+    for path, pool, _ in _snapshots(spec):
+        with_nvme = [each.name for each in pool.types if each.local_nvme_gb]
+        if with_nvme:
+            message = (
+                f"the NVMe of {listing(with_nvme)} stays unused with a snapshot; pulling images onto the "
+                "NVMe with 'sociParallelPull' may be faster"
+            )
+            yield Finding(path, message, "warning")
+
+
+def _snapshots(spec: Spec) -> Iterator[tuple[Path, Pool, EbsSnapshot]]:
+    """Yield the path, pool and section of each ``ebsSnapshot``."""
+    for index, pool in usable(spec.pools):
+        snapshot = pool.image_acceleration.ebs_snapshot
+        if snapshot:
+            yield ("spec", "pools", index, "imageAcceleration", "ebsSnapshot"), pool, snapshot
+
+
+#: Families that AWS sells as Capacity Blocks
+#: (https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/capacity-blocks-using.html).
+CAPACITY_BLOCK_FAMILIES = ("p4d", "p4de", "p5", "p5e", "p5en", "p6-b200", "p6-b300", "trn1", "trn2")
+
+#: AWS's limits on tags. A tag beyond them could never select a reservation.
+_MAXIMUM_TAG_KEY, _MAXIMUM_TAG_VALUE = 128, 256
+
+
+@rule
+def capacity_block_is_sold(spec: Spec) -> Iterator[Finding]:
+    """Check that AWS sells Capacity Blocks of the instance types."""
+    for index, pool in usable(spec.pools):
+        if pool.purchase.capacity_block is None:
+            continue
+        for place, name in usable(pool.instance_types):
+            if name.partition(".")[0] not in CAPACITY_BLOCK_FAMILIES:
+                families = listing(CAPACITY_BLOCK_FAMILIES)
+                message = f"got {quote(name)}, AWS sells Capacity Blocks only for the families {families}"
+                yield Finding(("spec", "pools", index, "instanceTypes", place), message)
+
+
+@rule
+def block_is_selected_once(spec: Spec) -> Iterator[Finding]:
+    """Check that Capacity Blocks are selected either by an id or by tags."""
+    for path, block in _blocks(spec):
+        given = [key for key, value in (("id", block.id), ("tags", block.tags)) if value is not None]
+        if len(given) != 1:
+            got = " and ".join(quote(key) for key in given) or "neither"
+            yield Finding(path, f"got {got}, expected exactly one of 'id', 'tags'")
+
+
+@rule
+def block_dates_are_of_one_block(spec: Spec) -> Iterator[Finding]:
+    """Check that the dates of a Capacity Block are given only with its id."""
+    for path, block in _blocks(spec):
+        for key, value in (("starts", block.starts), ("ends", block.ends)):
+            if value is not None and block.id is None:
+                message = "is allowed only with 'id', because tags can select several blocks; remove it"
+                yield Finding((*path, key), message)
+
+
+@rule
+def block_dates_exist(spec: Spec) -> Iterator[Finding]:
+    """Check that the calendar has the dates of a Capacity Block."""
+    for path, block in _blocks(spec):
+        for key, value in (("starts", block.starts), ("ends", block.ends)):
+            if value and moment(value) is None:
+                message = f"got {quote(value)}, which the calendar does not have; correct it"
+                yield Finding((*path, key), message)
+
+
+@rule
+def block_starts_before_it_ends(spec: Spec) -> Iterator[Finding]:
+    """Check that a Capacity Block starts before it ends."""
+    for path, block in _blocks(spec):
+        starts, ends = moment(block.starts or ""), moment(block.ends or "")
+        if starts and ends and starts >= ends:
+            message = f"got {quote(block.ends)}, the block starts at {quote(block.starts)}; correct the dates"
+            yield Finding((*path, "ends"), message)
+
+
+@rule
+def reservation_is_of_one_type(spec: Spec) -> Iterator[Finding]:
+    """Check that a reservation named by its id is for a pool of one instance type."""
+    for path, pool, reserved in _reserved(spec):
+        if reserved.id and len(pool.instance_types) > 1:
+            count = len(pool.instance_types)
+            message = (
+                f"got one reservation for {count} instance types, a reservation covers exactly one; list "
+                "only that type, or select reservations by 'tags'"
+            )
+            yield Finding((*path, "id"), message)
+
+
+@rule
+def reservation_tags_can_exist(spec: Spec) -> Iterator[Finding]:
+    """Check that a reservation can have the tags that select it."""
+    for path, _, reserved in _reserved(spec):
+        for key, value in (reserved.tags or {}).items():
+            if not 0 < len(key) <= _MAXIMUM_TAG_KEY or not 0 < len(value) <= _MAXIMUM_TAG_VALUE:
+                message = (
+                    f"got {quote(key)}: {quote(value)}, expected a key of 1 to {_MAXIMUM_TAG_KEY} characters "
+                    f"and a value of 1 to {_MAXIMUM_TAG_VALUE}; '*' matches any value"
+                )
+                yield Finding((*path, "tags", key), message)
+
+
+def _blocks(spec: Spec) -> Iterator[tuple[Path, CapacityBlock]]:
+    """Yield the path and section of each selection of Capacity Blocks."""
+    for index, pool in usable(spec.pools):
+        if pool.purchase.capacity_block:
+            yield ("spec", "pools", index, "purchase", "capacityBlock"), pool.purchase.capacity_block
+
+
+def _reserved(spec: Spec) -> Iterator[tuple[Path, Pool, ReservedCapacity | CapacityBlock]]:
+    """Yield the path, pool and section of each selection of reserved capacity."""
+    for index, pool in usable(spec.pools):
+        reserved = pool.purchase.reservation or pool.purchase.capacity_block
+        if reserved:
+            yield ("spec", "pools", index, "purchase", pool.purchase.chosen), pool, reserved
 
 
 @rule

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
-from inference_blueprints.spec.deployments import each_placement
+from inference_blueprints.spec.derived import each_placement
 from inference_blueprints.spec.invalid_values import usable
 from inference_blueprints.spec.rule import rule
 from inference_blueprints.spec.types import Kueue, Spec

@@ -18,7 +18,7 @@ from typing import Any
 from ministack.core.responses import AccountRegionScopedDict, get_account_id, get_region
 from ministack.services import cloudwatch
 
-from inference_blueprints.render.monitoring.alarm_states import ContributorState
+from inference_blueprints.render.monitoring.alarm_table import ContributorState
 from inference_decisions.promql.cloudwatch_promql import CloudWatchPromql
 from inference_local.emulator.alarms.promql_definition import (
     CONTRIBUTOR_EVENT_TYPE,

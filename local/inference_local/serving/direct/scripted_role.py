@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from dataclasses import dataclass
 
-from inference_blueprints.serving.engines.own_server import OwnServer
+from inference_blueprints.serving.engines.serving_engine import OwnServer
 from inference_local.serving.direct import scripted_server
 from inference_local.serving.direct.scripted_server import ScriptedSettings
 from inference_local.serving.launch import Launch

@@ -14,7 +14,7 @@ from types import MappingProxyType
 
 from inference_blueprints.serving.command_line import arguments_by_name
 from inference_blueprints.serving.engines import ENGINES
-from inference_blueprints.serving.engines.node_folder import kernel_environment
+from inference_blueprints.serving.estimates.node_copies import kernel_environment
 from inference_blueprints.serving.stacks.request_filter import command_behind_filter
 from inference_blueprints.serving.types import EnvironmentValue, Process
 from inference_blueprints.spec.types import Workers

@@ -8,7 +8,7 @@ from functools import cached_property
 from pathlib import Path
 
 from inference_blueprints.measure.completions.served_models import ON_PROCESSORS
-from inference_blueprints.serving.engines.lmcache import uses_lmcache
+from inference_blueprints.serving.engines.kv_cache import uses_lmcache
 from inference_blueprints.serving.engines.serving_engine import find_draft
 from inference_blueprints.serving.resolved import ResolvedWorkers, resolve
 from inference_blueprints.serving.stacks import STACKS

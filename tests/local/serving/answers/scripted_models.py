@@ -12,7 +12,7 @@ import yaml
 
 import inference_catalog as catalog
 from inference_blueprints import resources
-from inference_blueprints.measure.tokenizer.model_directory import write_model_directory
+from inference_blueprints.measure.tokenizer import write_model_directory
 from inference_blueprints.serving.command_line import command_line
 from inference_blueprints.serving.resolved import resolve
 from inference_blueprints.serving.stacks import STACKS

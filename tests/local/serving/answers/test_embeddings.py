@@ -11,7 +11,7 @@ import openai
 import pytest
 
 import inference_catalog as catalog
-from inference_blueprints.measure.tokenizer.model_directory import write_model_directory
+from inference_blueprints.measure.tokenizer import write_model_directory
 from inference_blueprints.serving.plan import build_plan
 from inference_blueprints.spec.types import Blueprint
 from inference_local.processes.child_processes import ProcessGroup

@@ -14,7 +14,7 @@ import pytest
 from openai.types.chat import ChatCompletionFunctionToolParam, ChatCompletionMessageFunctionToolCall
 
 import inference_catalog as catalog
-from inference_blueprints.measure.tokenizer.model_directory import write_model_directory
+from inference_blueprints.measure.tokenizer import write_model_directory
 from tests.local.serving.answers.answer_families import FAMILIES, Family
 from tests.local.serving.answers.answering import answering
 from tests.local.serving.answers.scripted_models import ECHO, planned_arguments

@@ -7,8 +7,7 @@ from dataclasses import replace
 import numpy
 import pytest
 
-from inference_blueprints.serving.autoscaling.minute_demand import demand_per_minute
-from inference_blueprints.serving.autoscaling.request_rates import RateWindow, RequestRates
+from inference_blueprints.serving.autoscaling.request_rates import RateWindow, RequestRates, demand_per_minute
 from inference_decisions.capacity_shift.shift_replay import (
     PoolDemand,
     ShiftReplay,

@@ -11,7 +11,7 @@ from aiohttp import web
 from aiohttp.test_utils import TestServer
 
 from inference_blueprints.measure.replay.open_loop import Pacing
-from inference_blueprints.measure.tokenizer.vocabulary import random_text
+from inference_blueprints.measure.tokenizer import random_text
 from inference_local.real_time.ad_pages import PagePlan, view_pages
 from inference_local.real_time.real_time_outcome import PageView
 

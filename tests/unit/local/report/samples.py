@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import inference_catalog as catalog
-from inference_blueprints.measure.completions.request_outcome import RequestOutcome, TokenUsage
-from inference_blueprints.measure.replay.recorded_trace import shipped_trace
-from inference_blueprints.measure.replay.replay_result import ReplayResult
-from inference_blueprints.measure.replay.scaled_trace import scale
+from inference_blueprints.measure.completions.completion_client import RequestOutcome, TokenUsage
+from inference_blueprints.measure.replay.scaled_trace import scale, shipped_trace
+from inference_blueprints.measure.replay.trace_replay import ReplayResult
 from inference_blueprints.report.plan.section import PlanSummary
 from inference_blueprints.report.plan.summary import summarise
 from inference_blueprints.serving.plan import build_plan

@@ -11,7 +11,7 @@ import jsonschema
 import pytest
 from rich.console import Console
 
-from inference_blueprints.measure.charts.svg_chart import Curve, Limit, Plot
+from inference_blueprints.measure.charts import Curve, Limit, Plot
 from inference_local.controllers.controller_outcomes import ControllerOutcomes, GpuHealthOutcome
 from inference_local.report import as_dict, print_report, render_html
 from inference_local.report.controller_plots import health_plots, shift_plots

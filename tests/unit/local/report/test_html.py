@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from inference_blueprints.measure.charts.svg_chart import Curve
+from inference_blueprints.measure.charts import Curve
 from inference_blueprints.spec.types import Objectives
 from inference_local.report import ModelRun, render_html
 from inference_local.report.scaling_plots import scaling_plots

@@ -10,7 +10,7 @@ import jsonschema
 import pytest
 import yaml
 
-from inference_blueprints.measure.statistics.serving_capacity import capacity_of
+from inference_blueprints.measure.statistics import capacity_of
 from inference_blueprints.report.plan.section import PlanSummary
 from inference_blueprints.resources import blueprints_directory
 from inference_blueprints.spec.types import Objectives

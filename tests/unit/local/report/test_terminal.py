@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from inference_blueprints.measure.completions.request_outcome import RequestOutcome
+from inference_blueprints.measure.completions.completion_client import RequestOutcome
 from inference_blueprints.spec.types import ImageRequests, Objectives, Workload
 from inference_local.report import ModelRun, Report, print_report, render_html
 from inference_local.report.terminal import Answering, print_answering, print_summary

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from inference_blueprints.measure.benchmarking import aiperf
-from inference_blueprints.measure.benchmarking.aiperf import LoadTest, Question
+from inference_blueprints.measure.benchmarking import load_generators
+from inference_blueprints.measure.benchmarking.load_generators import LoadTest, Question
 from inference_contracts.errors import UserError
 from tests.unit.measure.benchmarking.recorded import ANSWERED, FAILED, said
 
@@ -43,11 +43,11 @@ def test_the_document_holds_words_arguments_and_requests_with_exact_answers() ->
 
 
 def test_an_errand_lasts_as_long_as_its_last_answer_may_take() -> None:
-    assert LOAD_TEST.seconds == 1.5 + aiperf.REQUEST_SECONDS + aiperf.OVERHEAD_SECONDS
+    assert LOAD_TEST.seconds == 1.5 + load_generators.REQUEST_SECONDS + load_generators.OVERHEAD_SECONDS
 
 
 def test_answers_and_failures_become_outcomes_in_the_order_of_sending() -> None:
-    failed, answered = aiperf.outcomes(said(ANSWERED, FAILED))
+    failed, answered = load_generators.outcomes(said(ANSWERED, FAILED))
     assert answered.failure is None
     assert answered.time_to_first_token_ms == pytest.approx(80.0)
     assert answered.end_to_end_ms == pytest.approx(650.0)
@@ -59,7 +59,7 @@ def test_answers_and_failures_become_outcomes_in_the_order_of_sending() -> None:
 
 def test_an_endpoint_that_counts_nothing_leaves_counts_out() -> None:
     metrics = {name: ANSWERED["metrics"][name] for name in ("time_to_first_token", "request_latency")}
-    (outcome,) = aiperf.outcomes(said({**ANSWERED, "metrics": metrics}))
+    (outcome,) = load_generators.outcomes(said({**ANSWERED, "metrics": metrics}))
     assert outcome.usage is None
     assert outcome.failure is None
 
@@ -71,9 +71,9 @@ def test_an_endpoint_that_counts_nothing_leaves_counts_out() -> None:
 )
 def test_what_is_no_record_is_an_error(printed: str) -> None:
     with pytest.raises(UserError, match="records"):
-        aiperf.outcomes(printed)
+        load_generators.outcomes(printed)
 
 
 def test_no_requests_are_an_error() -> None:
     with pytest.raises(UserError, match="records are missing"):
-        aiperf.outcomes(said())
+        load_generators.outcomes(said())

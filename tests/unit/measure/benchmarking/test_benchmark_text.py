@@ -6,16 +6,14 @@ import pytest
 
 from inference_blueprints.loading import load_blueprint
 from inference_blueprints.measure.benchmarking import benchmark_text
-from inference_blueprints.measure.benchmarking.benchmark import Benchmark
-from inference_blueprints.measure.benchmarking.request_series import Bounds, generate_requests
-from inference_blueprints.measure.benchmarking.tuned import Tuned
-from inference_blueprints.measure.completions.request_outcome import RequestOutcome, TokenUsage
+from inference_blueprints.measure.benchmarking.benchmark import Benchmark, Bounds, generate_requests
+from inference_blueprints.measure.benchmarking.benchmark_text import Tuned
+from inference_blueprints.measure.completions.completion_client import RequestOutcome, TokenUsage
 from inference_blueprints.measure.simulation.highest_rate import LatencyLimits
 from inference_blueprints.measure.simulation.offline_replay import Latencies, SimulatedReplay
-from inference_blueprints.measure.statistics.request_statistics import Basis, measure
-from inference_blueprints.measure.statistics.serving_capacity import ServingCapacity
+from inference_blueprints.measure.statistics import Basis, ServingCapacity, measure
 from inference_blueprints.measure.tuning.tuning_text import rank_configurations
-from inference_blueprints.report.tables.terminal_table import terminal_table
+from inference_blueprints.report.tables import terminal_table
 
 CAPACITY = ServingCapacity(accelerators=2, usd_per_hour=4.5, price_note="")
 REPLAYED = SimulatedReplay(

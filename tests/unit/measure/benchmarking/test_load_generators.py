@@ -9,7 +9,7 @@ import pytest
 
 import inference_catalog as catalog
 from inference_blueprints import tools
-from inference_blueprints.measure.benchmarking import aiperf
+from inference_blueprints.measure.benchmarking import load_generators
 from inference_blueprints.measure.benchmarking.load_generators import Access, LocalLoadGenerator, access
 from inference_contracts.errors import UserError
 from tests.unit.measure.benchmarking.test_aiperf import LOAD_TEST
@@ -37,8 +37,8 @@ def test_the_key_comes_from_the_environment_and_goes_into_it(uv: StandInPrograms
     shown = access("MY_KEY", None, {"MY_KEY": KEY})
     assert local_load_generator(shown).ask(LOAD_TEST) == "printed\n"
     installed, ran = uv.calls
-    assert installed.words[-4:] == ["--from", f"aiperf=={aiperf.VERSION}", "aiperf", "--version"]
-    assert ran.words[-2:] == ["python", str(aiperf.program())]
+    assert installed.words[-4:] == ["--from", f"aiperf=={load_generators.VERSION}", "aiperf", "--version"]
+    assert ran.words[-2:] == ["python", str(load_generators.program())]
     assert KEY not in installed.words + ran.words
     assert ran.environment["API_KEY"] == KEY
     assert "SSL_CERT_FILE" not in ran.environment
@@ -89,7 +89,7 @@ def test_certificates_that_are_none_are_an_error(text: str | None, tmp_path: Pat
 
 def test_the_last_words_of_a_failure_are_told(uv: StandInPrograms) -> None:
     uv.add("uv", lambda _: Printed(err="no room left\n", code=1))
-    with pytest.raises(UserError, match=f"aiperf {aiperf.VERSION}: no room left"):
+    with pytest.raises(UserError, match=f"aiperf {load_generators.VERSION}: no room left"):
         local_load_generator(Access()).ask(LOAD_TEST)
 
 

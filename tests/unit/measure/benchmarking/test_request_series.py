@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from inference_blueprints.measure.benchmarking.request_series import (
+from inference_blueprints.measure.benchmarking.benchmark import (
     Bounds,
     blocks_in_words,
     generate_requests,

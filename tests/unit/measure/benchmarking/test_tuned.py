@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from inference_blueprints.loading import load_blueprint
-from inference_blueprints.measure.benchmarking.tuned import read_tuned
+from inference_blueprints.measure.benchmarking.benchmark_text import read_tuned
 from inference_blueprints.spec.types import Model, Workload
 from inference_contracts.errors import UserError
 

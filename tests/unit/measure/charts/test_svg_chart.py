@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from inference_blueprints.measure.charts.svg_chart import Axis
+from inference_blueprints.measure.charts import Axis
 
 
 @given(st.floats(1e-3, 1e9))

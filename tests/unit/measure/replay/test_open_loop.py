@@ -8,8 +8,12 @@ from typing import Any, cast
 
 import pytest
 
-from inference_blueprints.measure.completions.completion_client import REFUSED, CompletionClient
-from inference_blueprints.measure.completions.request_outcome import RequestOutcome, TokenUsage
+from inference_blueprints.measure.completions.completion_client import (
+    REFUSED,
+    CompletionClient,
+    RequestOutcome,
+    TokenUsage,
+)
 from inference_blueprints.measure.replay.open_loop import (
     NOT_SENT,
     UNREACHABLE_IN_A_ROW,

@@ -2,7 +2,7 @@
 
 from inference_blueprints.measure.replay.prompt_writer import PromptWriter
 from inference_blueprints.measure.replay.scaled_trace import COMMON_PREFIX, PrefixBlock, ScaledRequest
-from inference_blueprints.measure.tokenizer.vocabulary import random_text
+from inference_blueprints.measure.tokenizer import random_text
 
 
 def request(*blocks: PrefixBlock) -> ScaledRequest:

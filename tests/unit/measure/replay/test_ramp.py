@@ -5,9 +5,14 @@ from __future__ import annotations
 import pytest
 
 from inference_blueprints.loading import load_blueprint
-from inference_blueprints.measure.replay.ramp import POINTS, TWO_RAMPS, apply_ramp, long_enough, share_at
-from inference_blueprints.measure.replay.recorded_trace import shipped_trace
-from inference_blueprints.measure.replay.scaled_trace import ScaledRequest, scale
+from inference_blueprints.measure.replay.scaled_trace import ScaledRequest, scale, shipped_trace
+from inference_blueprints.measure.replay.trace_replay import (
+    POINTS,
+    TWO_RAMPS,
+    apply_ramp,
+    long_enough,
+    share_at,
+)
 
 REQUESTS = [ScaledRequest(number / 10, 10, 10, ()) for number in range(10_000)]
 

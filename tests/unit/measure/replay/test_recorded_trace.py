@@ -1,7 +1,7 @@
 """The shipped excerpt is what its description says."""
 
-from inference_blueprints.measure.replay import recorded_trace as trace_module
-from inference_blueprints.measure.replay.recorded_trace import shipped_trace
+from inference_blueprints.measure.replay import scaled_trace as trace_module
+from inference_blueprints.measure.replay.scaled_trace import shipped_trace
 
 
 def test_the_excerpt_names_source_licence_and_cut() -> None:

@@ -9,8 +9,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from inference_blueprints.measure.replay.prompt_writer import PromptWriter
-from inference_blueprints.measure.replay.recorded_trace import Trace, TraceRequest, shipped_trace
-from inference_blueprints.measure.replay.scaled_trace import COMMON_PREFIX, ReplayError, scale
+from inference_blueprints.measure.replay.scaled_trace import (
+    COMMON_PREFIX,
+    ReplayError,
+    Trace,
+    TraceRequest,
+    scale,
+    shipped_trace,
+)
 from inference_blueprints.spec.types import Workload
 
 BLOCK = 512

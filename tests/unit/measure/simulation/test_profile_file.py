@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy
 
 import inference_catalog as catalog
-from inference_blueprints.measure.simulation.profile_file import write_profile
+from inference_blueprints.measure.simulation.simulated_workers import write_profile
 
 # dynamo.mocker's is_mocker_format_npz (1.6.1) asks for exactly these.
 _ARRAYS = {

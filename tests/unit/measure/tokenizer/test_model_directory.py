@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 
 import inference_catalog as catalog
-from inference_blueprints.measure.tokenizer.model_directory import write_model_directory
-from inference_blueprints.measure.tokenizer.vocabulary import one_token_words
+from inference_blueprints.measure.tokenizer import one_token_words, write_model_directory
 
 
 @pytest.fixture

@@ -1,6 +1,6 @@
 """Text of an exact length, equal for equal seeds."""
 
-from inference_blueprints.measure.tokenizer.vocabulary import one_token_words, random_text
+from inference_blueprints.measure.tokenizer import one_token_words, random_text
 
 
 def test_equal_seeds_give_equal_text_and_other_seeds_other_text() -> None:

@@ -9,8 +9,8 @@ import pytest
 
 from inference_blueprints.loading import parse_blueprint
 from inference_blueprints.measure.tuning.candidates import TuningCandidate, WorkerShape
+from inference_blueprints.measure.tuning.evaluation import ReplayCache
 from inference_blueprints.measure.tuning.profiles import Profiles, Say, Speed
-from inference_blueprints.measure.tuning.replay_cache import ReplayCache
 from inference_blueprints.measure.tuning.tune import Stores
 from inference_blueprints.spec.types import Blueprint
 

@@ -7,8 +7,8 @@ from itertools import pairwise
 
 import pytest
 
-from inference_blueprints.measure.tuning.candidate_costs import Costing
 from inference_blueprints.measure.tuning.candidates import (
+    Costing,
     RoleShape,
     TuningCandidate,
     WorkerShape,

@@ -9,10 +9,8 @@ from pathlib import Path
 import pytest
 
 from inference_blueprints.measure.simulation.offline_replay import Latencies, SimulatedReplay
-from inference_blueprints.measure.tuning.candidate_costs import Costing
-from inference_blueprints.measure.tuning.candidates import RoleShape, TuningCandidate, WorkerShape
-from inference_blueprints.measure.tuning.evaluation import Evaluator
-from inference_blueprints.measure.tuning.replay_cache import ReplayCache, demand_digest, replay_key
+from inference_blueprints.measure.tuning.candidates import Costing, RoleShape, TuningCandidate, WorkerShape
+from inference_blueprints.measure.tuning.evaluation import Evaluator, ReplayCache, demand_digest, replay_key
 from inference_blueprints.measure.tuning.replayed_workload import Series
 from inference_blueprints.measure.tuning.tune import Stores, demand_of
 from inference_blueprints.report.pricing.rates import prices_for

@@ -8,7 +8,12 @@ from dataclasses import replace
 
 import pytest
 
-from inference_blueprints.measure.charts.svg_chart import Crosses, Curve, Dots, Ring
+from inference_blueprints.measure.charts import (
+    Crosses,
+    Curve,
+    Dots,
+    Ring,
+)
 from inference_blueprints.measure.simulation.highest_rate import LatencyLimits
 from inference_blueprints.measure.tuning.coverage import narrow_margins
 from inference_blueprints.measure.tuning.evaluation import Evaluation

@@ -7,8 +7,14 @@ from itertools import product
 
 import pytest
 
-from inference_blueprints.measure.tuning.candidate_costs import Cost, Costing
-from inference_blueprints.measure.tuning.candidates import RoleShape, TuningCandidate, WorkerShape, counts
+from inference_blueprints.measure.tuning.candidates import (
+    Cost,
+    Costing,
+    RoleShape,
+    TuningCandidate,
+    WorkerShape,
+    counts,
+)
 from inference_blueprints.measure.tuning.evaluation import Evaluation, Evaluator
 from inference_blueprints.measure.tuning.search import Bounded
 from inference_blueprints.measure.tuning.tune import Stores, bounded_shapes, demand_of, possible_shapes, tune

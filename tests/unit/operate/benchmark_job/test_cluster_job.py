@@ -11,9 +11,8 @@ import pytest
 import yaml
 
 from inference_blueprints.loading import load_blueprint
-from inference_blueprints.measure.benchmarking import aiperf
-from inference_blueprints.measure.benchmarking.aiperf import LoadTest, Question
-from inference_blueprints.measure.benchmarking.load_generators import Access
+from inference_blueprints.measure.benchmarking import load_generators
+from inference_blueprints.measure.benchmarking.load_generators import Access, LoadTest, Question
 from inference_blueprints.operate.benchmark_job.cluster_job import (
     ClusterLoadGenerator,
     objects,
@@ -112,7 +111,7 @@ def load_generator(deployment: DeploymentPlan) -> Make:
 def test_a_job_is_made_waited_for_read_and_deleted(load_generator: Make) -> None:
     cluster, lines = FakeCluster([None, PENDING, RUNNING]), list[str]()
     printed = load_generator(cluster, access=Access("sk-a-secret"), lines=lines).ask(LOAD_TEST)
-    assert len(aiperf.outcomes(printed)) == 1
+    assert len(load_generators.outcomes(printed)) == 1
     assert [each["kind"] for each in cluster.applied] == ["Job", "ConfigMap", "Secret"]
     assert cluster.applied[1]["metadata"]["ownerReferences"][0]["uid"] == "uid-1"
     assert cluster.deleted == [cluster.applied[0]["metadata"]["name"]]

@@ -4,7 +4,7 @@ import base64
 from dataclasses import replace
 from typing import Any
 
-from inference_blueprints.measure.benchmarking import aiperf
+from inference_blueprints.measure.benchmarking import load_generators
 from inference_blueprints.operate.benchmark_job.job_objects import IMAGE, JobSettings, job, supporting_objects
 
 SETTINGS = JobSettings("benchmark-qwen-0a1b", "inference", IMAGE, 300.0, with_key=False, with_authority=False)
@@ -55,13 +55,13 @@ def test_it_stands_on_a_system_node() -> None:
 
 
 def test_the_image_is_pinned_to_the_release_that_runs_on_a_laptop() -> None:
-    assert IMAGE.endswith(f":{aiperf.VERSION}")
+    assert IMAGE.endswith(f":{load_generators.VERSION}")
     assert pod()["containers"][0]["image"] == IMAGE
 
 
 def test_the_program_and_its_questions_are_in_one_map_that_the_job_owns() -> None:
     (config_map,) = supporting_objects(SETTINGS, "uid-1", b"questions", None, None)
-    assert config_map["data"]["ask.py"] == aiperf.program().read_text()
+    assert config_map["data"]["ask.py"] == load_generators.program().read_text()
     assert base64.b64decode(config_map["binaryData"]["questions.json.gz"]) == b"questions"
     (owner,) = config_map["metadata"]["ownerReferences"]
     assert (owner["kind"], owner["name"], owner["uid"]) == ("Job", SETTINGS.name, "uid-1")

@@ -12,7 +12,7 @@ from inference_blueprints.operate.aws.account import Account
 from inference_blueprints.operate.changes.platform_change import PlatformChange
 from inference_blueprints.operate.kubernetes import KubectlFailed
 from inference_blueprints.operate.upgrade import proposal, upgrade_checks
-from inference_blueprints.spec.shipped import shipped
+from inference_blueprints.spec.source import shipped
 from tests.unit.operate.upgrade.fake_eks import FakeEks
 
 MakeCluster = Callable[..., FakeEks]

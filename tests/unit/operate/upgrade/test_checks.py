@@ -14,7 +14,7 @@ from inference_blueprints.operate.changes.platform_change import Held
 from inference_blueprints.operate.check_results import CheckResult
 from inference_blueprints.operate.upgrade import proposal, upgrade_checks
 from inference_blueprints.spec.lock.lock import Lock, lock_path
-from inference_blueprints.spec.lock.lock_writer import lock_text
+from inference_blueprints.spec.lock.lock_text import lock_text
 from inference_catalog.releases import NodeImage, shipped_releases
 from inference_contracts.errors import BlueprintError, UserError
 from tests.unit.operate.faults import Faults, json_error

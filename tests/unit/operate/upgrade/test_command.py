@@ -22,7 +22,7 @@ from inference_blueprints.operate.ownership.platform_table import (
 )
 from inference_blueprints.operate.upgrade import upgrade_checks
 from inference_blueprints.spec.lock.lock import lock_path
-from inference_blueprints.spec.shipped import shipped
+from inference_blueprints.spec.source import shipped
 from inference_contracts.errors import UserError
 from tests.unit.operate.upgrade.conftest import MakeCluster
 from tests.unit.operate.upgrade.fake_eks import insight

@@ -11,10 +11,9 @@ import pytest
 from inference_blueprints.loading import load_blueprint
 from inference_blueprints.operate.upgrade.upgrade_checks import steps
 from inference_blueprints.operate.versions import keep_lock
-from inference_blueprints.spec.lock.differences import Change
-from inference_blueprints.spec.lock.lock import Lock, Pin, lock_path
-from inference_blueprints.spec.lock.lock_writer import lock_text
-from inference_blueprints.spec.shipped import shipped
+from inference_blueprints.spec.lock.lock import Change, Lock, Pin, lock_path
+from inference_blueprints.spec.lock.lock_text import lock_text
+from inference_blueprints.spec.source import shipped
 from inference_catalog.releases import NodeImage, shipped_releases
 from inference_contracts.errors import BlueprintError, UserError
 from tests.unit.operate.upgrade.conftest import MakeCluster

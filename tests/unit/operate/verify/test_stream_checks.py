@@ -13,7 +13,7 @@ import yaml
 from inference_blueprints.operate.aws.account import Account
 from inference_blueprints.operate.verify.account_checks import streaming_jobs
 from inference_blueprints.operate.verify.verified_platform import VerifiedPlatform
-from inference_blueprints.spec.shipped import shipped
+from inference_blueprints.spec.source import shipped
 from inference_contracts.streaming_names import JOB_FUNCTIONS_OUTPUT
 
 MakePlatform = Callable[..., VerifiedPlatform]

@@ -18,7 +18,7 @@ from botocore.validate import ParamValidator
 
 from inference_blueprints.loading import load_blueprint
 from inference_blueprints.render.ecs.metrics_task import metrics_task
-from inference_blueprints.render.ecs.task_requests import TaskReferences, to_register
+from inference_blueprints.render.ecs.tasks import TaskReferences, to_register
 from inference_blueprints.render.monitoring.platform_rules import platform_rules
 from inference_blueprints.render.monitoring.recording_rules import rule_groups
 from inference_blueprints.serving.plan import build_plan

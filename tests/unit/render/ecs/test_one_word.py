@@ -15,11 +15,11 @@ from inference_blueprints.render.ecs.ecs_limits import ECS_LIMITS
 from inference_blueprints.render.ecs.ecs_target import EcsTarget
 from inference_blueprints.render.ecs.services import RenderedService
 from inference_blueprints.render.ecs.task_program import TASK_PROGRAM
-from inference_blueprints.render.ecs.task_requests import TaskReferences, to_register
+from inference_blueprints.render.ecs.tasks import TaskReferences, to_register
 from inference_blueprints.serving.nodes.ecs_capacity import managed_pools
 from inference_blueprints.serving.plan import build_plan
 from inference_blueprints.serving.types import ServingPlan
-from inference_blueprints.spec.shipped import shipped
+from inference_blueprints.spec.source import shipped
 from inference_contracts.ecs_names import MAIN_CONTAINER, capacity_provider
 from inference_contracts.errors import BlueprintError
 from tests.unit.render.ecs.one_word import MANAGED, REFUSED, on_ecs

@@ -8,7 +8,7 @@ import pytest
 
 from inference_blueprints.loading import parse_blueprint
 from inference_blueprints.render.ecs.task_devices import NeuronHosts
-from inference_blueprints.render.ecs.task_requests import to_register
+from inference_blueprints.render.ecs.tasks import to_register
 from inference_blueprints.resources import blueprints_directory
 from inference_catalog import InstanceType, instance_type, instance_types
 from inference_catalog.ecs_hosts import host_kind

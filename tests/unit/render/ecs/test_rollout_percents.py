@@ -7,7 +7,7 @@ import math
 from hypothesis import given
 from hypothesis import strategies as st
 
-from inference_blueprints.render.ecs.rollout_percents import rollout_percents
+from inference_blueprints.render.ecs.services import rollout_percents
 from inference_blueprints.serving.types import Rollout
 
 _REPLICAS = st.integers(1, 5000)

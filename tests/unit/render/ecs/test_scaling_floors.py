@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from inference_blueprints.render.ecs.scaling_floors import FloorScheduleError, scheduled_floors
+from inference_blueprints.render.ecs.scaling_policies import FloorScheduleError, scheduled_floors
 from inference_blueprints.serving.autoscaling.cron_schedule import CronSchedule, CronWindow
 from inference_blueprints.serving.types import ReplicaFloor
 

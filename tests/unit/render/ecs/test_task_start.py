@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from inference_blueprints.render.ecs.named_ports import named_arguments, named_variables, port_positions
+from inference_blueprints.render.ecs.task_environment import named_arguments, named_variables, port_positions
 from inference_blueprints.resources import root
 from inference_blueprints.serving.types import EnginePort
 from inference_contracts.task_start import PORTS_OF_TASK, NeuronPart, TaskStart, port_reference

@@ -1,6 +1,6 @@
 """The times between a breach and an alarm."""
 
-from inference_blueprints.render.monitoring.alarm_states import in_alarm
+from inference_blueprints.render.monitoring.alarm_table import in_alarm
 
 _TIMES = [60.0 * minute for minute in range(12)]
 

@@ -6,8 +6,8 @@ import re
 
 import pytest
 
+from inference_blueprints.render.monitoring.platform_rules import worker_recordings
 from inference_blueprints.render.monitoring.recordings import recordings
-from inference_blueprints.render.monitoring.worker_recordings import worker_recordings
 from inference_blueprints.resources import root
 from inference_blueprints.serving.engines import ENGINES
 from tests.local.monitoring.asked import rule_expressions

@@ -15,8 +15,11 @@ from inference_blueprints.render.monitoring.hardware_alarms import (
     hardware_alarm_rows,
     hardware_alarms,
 )
-from inference_blueprints.render.monitoring.platform_rules import health_rules
-from inference_blueprints.render.monitoring.worker_recordings import WORKER_LABELS, worker_recordings
+from inference_blueprints.render.monitoring.platform_rules import (
+    WORKER_LABELS,
+    health_rules,
+    worker_recordings,
+)
 from inference_blueprints.serving.plan import build_plan
 from inference_blueprints.spec.types import GpuHealth
 from inference_catalog.gpu_faults import gpu_faults_file

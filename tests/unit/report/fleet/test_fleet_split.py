@@ -10,9 +10,8 @@ import pytest
 import inference_catalog as catalog
 from inference_blueprints.cli.main import main
 from inference_blueprints.loading import load_blueprint
-from inference_blueprints.report.fleet.fleet_cost import fleet_cost
+from inference_blueprints.report.fleet.fleet_cost import fleet_cost, fleet_tables
 from inference_blueprints.report.fleet.fleet_split import FleetSplit, fleet_split
-from inference_blueprints.report.fleet.fleet_tables import fleet_tables
 from inference_blueprints.report.plan.sections.addresses import ADDRESSES
 from inference_blueprints.report.plan.sections.pools import POOLS
 from inference_blueprints.report.plan.sections.processes import PROCESSES

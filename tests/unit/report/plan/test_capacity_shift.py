@@ -14,7 +14,7 @@ from inference_blueprints.report.plan.sections.scaling import SCALING
 from inference_blueprints.report.plan.sections.shift import SHIFT
 from inference_blueprints.report.plan.summary import summarise
 from inference_blueprints.serving.plan import build_plan
-from inference_blueprints.spec.shipped import shipped
+from inference_blueprints.spec.source import shipped
 from inference_blueprints.spec.types import Blueprint
 
 ELASTIC = yaml.safe_load(shipped()["elastic-g6e"].read_text("utf-8"))

@@ -16,7 +16,7 @@ from inference_blueprints.report.plan.sections.cost import PLATFORM_COST
 from inference_blueprints.report.plan.sections.repairs import summarise_repairs
 from inference_blueprints.report.plan.summary import summarise
 from inference_blueprints.serving.plan import build_plan
-from inference_blueprints.spec.shipped import shipped
+from inference_blueprints.spec.source import shipped
 from inference_blueprints.spec.types import Blueprint
 
 BASE = yaml.safe_load(shipped()["quickstart-g6e"].read_text("utf-8"))

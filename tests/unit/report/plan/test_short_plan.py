@@ -16,7 +16,7 @@ from inference_blueprints.report.plan.section import PlanSummary
 from inference_blueprints.report.plan.sections import SECTIONS
 from inference_blueprints.report.plan.short_plan import headline, print_short_plan, warnings_of
 from inference_blueprints.report.plan.summary import as_dict, chosen_sections, summarise
-from inference_blueprints.spec.shipped import shipped
+from inference_blueprints.spec.source import shipped
 from inference_blueprints.spec.types import Spec
 from inference_contracts.errors import Problem, UserError
 from tests.unit.plan_samples import ChangedScene, shipped_sample

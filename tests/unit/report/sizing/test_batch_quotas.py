@@ -10,13 +10,12 @@ import pytest
 
 import inference_catalog as catalog
 from inference_blueprints.report.plan.sections.batch import summarise_days
-from inference_blueprints.report.sizing.batch_day import BatchDay, batch_days
+from inference_blueprints.report.sizing.batch_day import BatchDay, ModelCapacity, batch_days
 from inference_blueprints.report.sizing.batch_quotas import (
     ServiceQuotaUse,
     refuse_exceeded,
     service_quota_uses,
 )
-from inference_blueprints.report.sizing.model_capacity import ModelCapacity
 from inference_blueprints.spec.types import Batch, Model
 from inference_contracts.errors import UserError
 

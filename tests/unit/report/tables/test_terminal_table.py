@@ -7,9 +7,8 @@ import io
 import pytest
 from rich.console import Console
 
-from inference_blueprints.report.tables.terminal_table import print_rows
-from inference_blueprints.report.tables.text_table import TextTable
-from inference_blueprints.spec.shipped import describe, shipped
+from inference_blueprints.report.tables import TextTable, print_rows
+from inference_blueprints.spec.source import describe, shipped
 
 JOB = "batch_0198b6f2c1e84d7e9b0a1c2d3e4f5a6b"
 JOBS = TextTable(

@@ -13,11 +13,9 @@ import yaml
 
 from inference_blueprints.loading import LoadedBlueprint, load_blueprint
 from inference_blueprints.serving.plan import build_plan
-from inference_blueprints.spec.lock import overlay
-from inference_blueprints.spec.lock.differences import Change, differences
-from inference_blueprints.spec.lock.lock import Lock, Pin, lock_of, lock_path
-from inference_blueprints.spec.lock.lock_reader import parse_lock
-from inference_blueprints.spec.lock.lock_writer import lock_text
+from inference_blueprints.spec.lock import lock as locks
+from inference_blueprints.spec.lock.lock import Change, Lock, Pin, differences, lock_of, lock_path
+from inference_blueprints.spec.lock.lock_text import lock_text, parse_lock
 from inference_catalog import Catalogue
 from inference_catalog.catalogue import shipped
 from inference_catalog.releases import ADD_ONS, NodeImage, shipped_releases, version_order
@@ -214,7 +212,7 @@ def test_an_older_chart_runs_where_the_values_still_fit(
     own = shipped_releases()
     karpenter = replace(own.charts["karpenter"], oldest="1.13.0", digest=DIGEST)
     newer = replace(own, charts={**own.charts, "karpenter": karpenter})
-    monkeypatch.setattr(overlay, "shipped_releases", lambda: newer)
+    monkeypatch.setattr(locks, "shipped_releases", lambda: newer)
     older = replace(FULL, charts={"karpenter": Pin("1.13.2")})
     chart = locked(blueprint, older).blueprint.releases.charts["karpenter"]
     # The digest that is known is another version's.
@@ -238,7 +236,7 @@ def test_a_former_engine_runs_with_its_own_flags(
     (tmp_path / "engines/vllm/1.5.0.json").write_text(json.dumps(former))
     for name in ("nodes.json", "argument_reasons.json"):
         (tmp_path / name).write_text((shipped().directory / name).read_text())
-    monkeypatch.setattr(overlay, "shipped", lambda: newer)
+    monkeypatch.setattr(locks, "shipped", lambda: newer)
 
     lock = replace(FULL, engines={"vllm": Pin("1.5.0")})
     model, *_ = build_plan(locked(blueprint, lock).blueprint).models

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from inference_blueprints.measure.tokenizer.word_tokenizer import tokenizer_files, vocabulary
+from inference_blueprints.measure.tokenizer import tokenizer_files, vocabulary
 from inference_catalog import Model
 from inference_catalog.draft import DraftMethod
 from inference_local.serving.vllm_cpu.scaled_models.tables import (

@@ -9,7 +9,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from inference_blueprints.measure.tokenizer.word_tokenizer import ChatFormat
+from inference_blueprints.measure.tokenizer import ChatFormat
 from inference_catalog import Model
 from inference_contracts.errors import UserError
 

@@ -6,7 +6,7 @@ import pytest
 
 from inference_blueprints.loading import load_blueprint
 from inference_blueprints.serving.plan import build_plan
-from inference_blueprints.spec.shipped import shipped
+from inference_blueprints.spec.source import shipped
 from inference_blueprints.spec.types import Blueprint
 from inference_contracts.errors import UserError
 from inference_local.serving.engine_kinds import default_engines, engine_kind

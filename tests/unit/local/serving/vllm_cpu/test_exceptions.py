@@ -14,7 +14,7 @@ from inference_blueprints.loading import load_blueprint
 from inference_blueprints.serving.command_line import Argument, command_line
 from inference_blueprints.serving.plan import build_plan
 from inference_blueprints.serving.types import OwnAddress, Process, SecretValue, WeightsBucket
-from inference_blueprints.spec.shipped import shipped
+from inference_blueprints.spec.source import shipped
 from inference_local.serving.vllm_cpu.exceptions import LocalSettings, local_settings
 
 _MODEL, _ADDRESS = Path("/small/model"), "127.0.0.7"

@@ -1,1 +1,0 @@
-"""Statistics of measured requests: percentiles, throughput and price."""

@@ -1,0 +1,311 @@
+"""Computes the capacity of workers from latency profiles, published speeds and network bandwidth."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+import inference_catalog as catalog
+from inference_blueprints.serving.engines.worker_sizing import worker_memory, worker_sizing
+from inference_blueprints.serving.estimates.request_estimates import (
+    deployment_requests_per_second,
+    unique_tokens,
+    worker_requests_per_second,
+)
+from inference_blueprints.serving.estimates.worker_figures import Sizing
+from inference_blueprints.serving.resolved import ResolvedWorkers
+from inference_blueprints.spec.types import Workload
+from inference_catalog import ImageSpeed, InstanceType, LatencyProfile, image_speeds
+
+# Computes the throughput of a worker from the measured speeds of its latency profile (simulated).
+#
+# A worker interleaves prefill and decode. With ``b`` concurrent requests of ``in`` and ``out`` tokens::
+#
+# prefill = time to first token of the part of a prompt that no other request shares
+# step    = decode step at b * context tokens in the cache, context = in + out / 2
+# b / rate = out * step + b * prefill       (Little's law; each request waits for all others' prefills)
+#
+# A decode worker has no prefills to wait for. A prefill worker completes one prompt after the other.
+
+_MS = 1000.0
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """A worker at a given number of concurrent requests."""
+
+    concurrent_requests: int
+    requests_per_second: float
+    """Completed requests per second."""
+    time_per_output_token_ms: float
+    """Mean time between two tokens of an answer, including the prefills of other requests."""
+
+
+def operation(
+    profile: LatencyProfile, workload: Workload, concurrent_requests: int, *, decodes_only: bool = False
+) -> Operation:
+    """Return the operation of a worker with this many concurrent requests.
+
+    profile: Speeds of the model on the worker's devices.
+    workload: Mean lengths of its requests.
+    decodes_only: Whether other workers compute the prefills.
+    """
+    context = workload.input_tokens + workload.output_tokens / 2.0
+    prefill = 0.0 if decodes_only else prefill_ms(profile, workload)
+    rows = [_interpolate(profile.decode_context_length, row, context) for row in profile.decode_itl]
+    step = _interpolate(profile.decode_active_kv_tokens, rows, concurrent_requests * context)
+    request_ms = workload.output_tokens * step + concurrent_requests * prefill
+    return Operation(
+        concurrent_requests=concurrent_requests,
+        requests_per_second=concurrent_requests * _MS / request_ms,
+        time_per_output_token_ms=request_ms / workload.output_tokens,
+    )
+
+
+def prefill_ms(profile: LatencyProfile, workload: Workload) -> float:
+    """Return the duration of a mean prompt's prefill, in milliseconds: only the unshared part is computed."""
+    prompt = workload.input_tokens * (1.0 - workload.shared_prefix_ratio)
+    return _interpolate(profile.prefill_isl, profile.prefill_ttft_ms, prompt)
+
+
+def at_rate(
+    profile: LatencyProfile,
+    workload: Workload,
+    requests_per_second: float,
+    max_at_once: int,
+    *,
+    decodes_only: bool = False,
+) -> tuple[Operation, Operation]:
+    """Return the operation of a worker at a given rate, and at its highest load.
+
+    requests_per_second: Requests per second that arrive at the worker.
+    max_at_once: Most concurrent requests, at least 1.
+    Returns: First with the fewest concurrent requests that achieve the rate (if none do, as the second);
+        second at its highest rate.
+    """
+    all_operations = [
+        operation(profile, workload, count, decodes_only=decodes_only) for count in range(1, max_at_once + 1)
+    ]
+    full = max(all_operations, key=lambda each: each.requests_per_second)
+    enough = (each for each in all_operations if each.requests_per_second >= requests_per_second)
+    return next(enough, full), full
+
+
+def best_within(
+    profile: LatencyProfile,
+    workload: Workload,
+    time_per_output_token_ms: float,
+    max_at_once: int,
+    *,
+    decodes_only: bool = False,
+) -> Operation:
+    """Return the highest rate within a time per output token; the rate of one request if none qualifies.
+
+    time_per_output_token_ms: Longest mean time between two tokens of an answer.
+    max_at_once: Most concurrent requests, at least 1.
+    """
+    operations = [
+        operation(profile, workload, count, decodes_only=decodes_only) for count in range(1, max_at_once + 1)
+    ]
+    within = [each for each in operations if each.time_per_output_token_ms <= time_per_output_token_ms]
+    return max(within or operations[:1], key=lambda each: each.requests_per_second)
+
+
+def _interpolate(axis: Sequence[float], values: Sequence[float], at: float) -> float:
+    """Interpolate a table linearly, as the simulated engine does.
+
+    Beyond its ends, extrapolate from its last two nodes.
+    """
+    upper = min(max(bisect_right(axis, at), 1), len(axis) - 1)
+    low, high = axis[upper - 1], axis[upper]
+    share = max(0.0, (at - low) / (high - low))
+    return values[upper - 1] + share * (values[upper] - values[upper - 1])
+
+
+@dataclass(frozen=True, slots=True)
+class RoleCapacity:
+    """Capacity of all workers of a role."""
+
+    requests_per_second: float
+    """Completed requests per second at the stated peak."""
+    full_requests_per_second: float
+    """Completed requests per second at the highest load, regardless of latency."""
+    objective_requests_per_second: float
+    """Completed requests per second within the objective for the time per output token; at the highest load
+    without an objective."""
+    concurrent_requests: int
+    """Concurrent requests per worker at the stated peak."""
+    time_per_output_token_ms: float
+    """Mean time between two tokens of an answer at the stated peak; 0 for prefill workers."""
+
+
+#: Returns the latency profile of a model, accelerator, tensor parallel size and engine; None if there is
+#: none.
+ProfileFinder = Callable[[str, str, int, str], LatencyProfile | None]
+
+
+def speeds(resolved: ResolvedWorkers, find: ProfileFinder = catalog.latency_profile) -> LatencyProfile | None:
+    """Return the latency profile of workers; None if there is none, or if the model writes no text.
+
+    All profiles are of answers, and use only tensor parallelism.
+
+    find: Source of profiles; the catalogue by default.
+    """
+    size = resolved.tensor_parallel_size
+    writes = resolved.model.task == "generate" and resolved.model.workload.output_tokens > 0
+    if not writes or resolved.workers.accelerators != size or resolved.workers.expert_parallel:
+        return None
+    return find(resolved.device_shape.name, resolved.accelerator.name, size, resolved.model.engine.chosen)
+
+
+def concurrent_requests(workload: Workload, sizing: Sizing) -> int:
+    """Return the number of mean requests that a rank runs at once, with one copy of their shared prefix."""
+    if workload.images:
+        return sizing.max_num_seqs
+    shared_tokens = workload.input_tokens * workload.shared_prefix_ratio
+    by_memory = int((sizing.kv_tokens - shared_tokens) // unique_tokens(workload))
+    return max(0, min(by_memory, sizing.max_num_seqs))
+
+
+def role_capacity(
+    resolved: ResolvedWorkers, find: ProfileFinder = catalog.latency_profile
+) -> RoleCapacity | None:
+    """Return the capacity of the workers of a role.
+
+    find: Source of profiles; the catalogue by default.
+    Returns: None without a latency profile, or without memory for one request.
+    """
+    profile = speeds(resolved, find)
+    workload, replicas = resolved.model.workload, resolved.workers.maximum
+    at_once = concurrent_requests(workload, worker_sizing(resolved))
+    if profile is None or at_once < 1:
+        return None
+    each = worker_requests_per_second(resolved, replicas)
+    if resolved.role == "prefill":
+        maximum = _MS / prefill_ms(profile, workload)
+        return RoleCapacity(min(each, maximum) * replicas, maximum * replicas, maximum * replicas, 1, 0.0)
+    apart = resolved.role == "decode"
+    now, full = at_rate(profile, workload, each, at_once, decodes_only=apart)
+    limit = resolved.model.objectives.time_per_output_token_p90_ms
+    within = best_within(profile, workload, limit, at_once, decodes_only=apart) if limit else full
+    return RoleCapacity(
+        min(each, now.requests_per_second) * replicas,
+        full.requests_per_second * replicas,
+        within.requests_per_second * replicas,
+        now.concurrent_requests,
+        now.time_per_output_token_ms,
+    )
+
+
+# Computes latencies of requests from the model's latency profile (simulated).
+
+
+def time_to_first_token_ms(roles: tuple[ResolvedWorkers, ...]) -> float | None:
+    """Return the time of a mean prompt's prefill with no other request, in milliseconds.
+
+    Waiting, routing and the transfer of KV cache to a decode worker only add to it.
+
+    roles: Workers of every role of a deployment; the first compute prefills.
+    Returns: None without a latency profile.
+    """
+    profile = speeds(roles[0])
+    return None if profile is None else prefill_ms(profile, roles[0].model.workload)
+
+
+def min_time_per_output_token_ms(roles: tuple[ResolvedWorkers, ...]) -> float | None:
+    """Return the time between two tokens of an answer with no other request, in milliseconds.
+
+    roles: Workers of every role of a deployment; the last write answers.
+    Returns: None without a latency profile.
+    """
+    profile = speeds(roles[-1])
+    if profile is None:
+        return None
+    return operation(profile, roles[-1].model.workload, 1, decodes_only=True).time_per_output_token_ms
+
+
+_BYTES_PER_MEGABIT = 125_000
+
+
+def transfer_bytes(prefill: ResolvedWorkers) -> float:
+    """Return the KV cache of a mean prompt on all devices of the worker together, in bytes.
+
+    prefill: The sending workers.
+    """
+    memory = worker_memory(prefill)
+    # Latent attention is stored whole on every device, and one copy moves.
+    copies = 1 if prefill.shape.attention == "mla" else prefill.tensor_parallel_size
+    copies *= prefill.pipeline_parallel_size
+    return prefill.model.workload.input_tokens * memory.kv_bytes_per_token * copies
+
+
+def transfer_seconds(prefill: ResolvedWorkers, decode: ResolvedWorkers) -> float:
+    """Return the least transfer time in seconds, over the slower worker's share of its node's network.
+
+    prefill, decode: The workers of both roles.
+    """
+    return transfer_bytes(prefill) / transfer_bytes_per_second(prefill, decode)
+
+
+def transfer_bytes_per_second(prefill: ResolvedWorkers, decode: ResolvedWorkers) -> float:
+    """Return the highest transfer rate, in bytes per second."""
+    return min(_bytes_per_second(prefill), _bytes_per_second(decode))
+
+
+def _bytes_per_second(resolved: ResolvedWorkers) -> float:
+    """Return a worker's network share on the pool's slowest type: all cards with EFA, else one."""
+    return min(_share(each, resolved) for each in resolved.types)
+
+
+def _share(instance_type: InstanceType, resolved: ResolvedWorkers) -> float:
+    cards = 1 if resolved.pool.efa else max(1, instance_type.network_cards)
+    # A request occupies the devices of one data parallel rank.
+    part = resolved.rank_accelerators / instance_type.accelerator_count
+    return instance_type.network_bandwidth_mbps / cards * _BYTES_PER_MEGABIT * part
+
+
+# How many images workers have to make, and how many one makes as others published it.
+
+
+def images_per_second(resolved: ResolvedWorkers) -> float:
+    """Return the images per second of a deployment at the model's peak; 0 for models that make none."""
+    images = resolved.model.workload.images
+    each = images.per_request if images else 0
+    return deployment_requests_per_second(resolved.model, resolved.deployment) * each
+
+
+def image_speed(resolved: ResolvedWorkers, speeds: Iterable[ImageSpeed] | None = None) -> ImageSpeed | None:
+    """Return the published speed of exactly such workers; None if there is none.
+
+    Model, engine with its release, devices, size and steps have to agree. Nothing is scaled from another size
+    or device.
+
+    speeds: The published speeds; those of the catalogue by default.
+    """
+    images, name = resolved.model.workload.images, resolved.model.weights.hugging_face
+    if images is None:
+        return None
+    wanted = (
+        resolved.model.weights.catalog or name,
+        resolved.model.engine.chosen,
+        resolved.engine.engine_version,
+        resolved.accelerator.name,
+        resolved.tensor_parallel_size,
+        images.size,
+        images.steps,
+    )
+    known = image_speeds() if speeds is None else speeds
+    return next((each for each in known if _key(each) == wanted), None)
+
+
+def _key(speed: ImageSpeed) -> tuple[str | int, ...]:
+    return (
+        speed.model,
+        speed.engine,
+        speed.engine_version,
+        speed.accelerator,
+        speed.tensor_parallel_size,
+        speed.size,
+        speed.steps,
+    )

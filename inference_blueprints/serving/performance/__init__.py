@@ -1,1 +1,0 @@
-"""Computes the capacity of workers from latency profiles and network bandwidth."""

@@ -1,1 +1,0 @@
-"""Streaming jobs: their load, their size, and the configuration that they read."""

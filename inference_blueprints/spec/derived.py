@@ -1,0 +1,117 @@
+"""What follows from a blueprint: its deployments and workers, its zones, its names and its controllers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import inference_catalog as catalog
+from inference_blueprints.spec.invalid_values import usable
+from inference_blueprints.spec.types import Deployment, Environment, Model, Network, Pool, Spec, Workers
+from inference_blueprints.spec.wording import Path
+from inference_catalog.addresses import DEFAULT_ZONES
+from inference_contracts.controller_calls import HEALTH, SHIFT, Controller
+from inference_contracts.errors import Finding
+
+
+@dataclass(frozen=True, slots=True)
+class PlacedDeployment:
+    """A deployment and its place."""
+
+    path: Path
+    """Its place in the blueprint."""
+    model: Model
+    deployment: Deployment
+    """`model`, `deployment`: The blueprint's sections."""
+
+    @property
+    def release(self) -> str:
+        """Helm release, and prefix of every object's name."""
+        return f"{self.model.name}-{self.deployment.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class PlacedWorkers:
+    """Workers of one role of a deployment and their place."""
+
+    deployment: PlacedDeployment
+    role: str
+    """``aggregated``, ``prefill`` or ``decode``."""
+    path: Path
+    """Their place in the blueprint."""
+    workers: Workers
+    """The blueprint's section."""
+
+    @property
+    def name(self) -> str:
+        """The release, with the role if there are several."""
+        release = self.deployment.release
+        return release if self.role == "aggregated" else f"{release} {self.role}"
+
+
+def each_deployment(spec: Spec) -> Iterator[PlacedDeployment]:
+    """Yield every deployment in the order of the file."""
+    for model_index, model in usable(spec.models):
+        for index, deployment in usable(model.deployments):
+            yield PlacedDeployment(("spec", "models", model_index, "deployments", index), model, deployment)
+
+
+def each_workers(spec: Spec) -> Iterator[PlacedWorkers]:
+    """Yield the workers of every role of every deployment in the order of the file."""
+    for placed in each_deployment(spec):
+        for place, workers in placed.deployment.workers.items():
+            yield PlacedWorkers(placed, place[-1], (*placed.path, *place), workers)
+
+
+def each_placement(spec: Spec) -> Iterator[tuple[PlacedWorkers, Pool]]:
+    """Yield all workers whose pool exists, with the pool."""
+    by_name = {pool.name: pool for _, pool in usable(spec.pools)}
+    for placed in each_workers(spec):
+        pool = by_name.get(placed.workers.pool)
+        if pool:
+            yield placed, pool
+
+
+def divided(workers: Workers, path: Path, task: str) -> Iterator[Finding]:
+    """Yield an error for each way in which a worker is divided, apart from tensor parallelism.
+
+    workers: The section.
+    path: Its place.
+    task: What the model does.
+    """
+    for key, size in (
+        ("pipelineParallelSize", workers.pipeline_parallel_size),
+        ("dataParallelSize", workers.data_parallel_size),
+    ):
+        if size > 1:
+            message = (
+                f"got {size}, a worker of a model with 'task: {task}' is divided only by tensorParallelSize "
+                "here; remove it, or raise 'replicas'"
+            )
+            yield Finding((*path, key), message)
+
+
+# The controllers that a blueprint asks for.
+
+
+def controllers_of(spec: Spec) -> tuple[Controller, ...]:
+    """Return the controllers whose sections a blueprint has."""
+    sections = ((HEALTH, spec.gpu_health), (SHIFT, spec.capacity_shift))
+    return tuple(controller for controller, section in sections if section is not None)
+
+
+def models_domain(platform: str, network: Network) -> str:
+    """Return the private zone in which each model has a name.
+
+    platform: ``metadata.name``.
+    network: The blueprint's section.
+    """
+    return network.domain or f"{platform}.internal"
+
+
+def platform_zones(environment: Environment) -> list[str]:
+    """Return the zones that the blueprint names, or the first that the catalogue knows; no account is asked.
+
+    environment: The blueprint's section; without zones its region is one that the catalogue knows.
+    """
+    return list(environment.availability_zones or catalog.regions()[environment.region][:DEFAULT_ZONES])
