@@ -200,8 +200,8 @@ def quotas(context: DoctorContext) -> Iterator[CheckResult]:
 def _compared(context: DoctorContext, need: QuotaNeed, granted: float) -> CheckResult:
     """Compare a quota with the need of the replicas, and of the pools at their maximum."""
     message = (
-        f"{need.name}: {granted:.0f} vCPUs are granted, {need.vcpu_used} are needed, "
-        f"{', '.join(need.pools)} can grow to {need.vcpu_max}"
+        f"{need.name}: {granted:,.0f} vCPUs are granted, {need.vcpu_used:,} are needed, "
+        f"{', '.join(need.pools)} can grow to {need.vcpu_max:,}"
     )
     if granted >= need.vcpu_max:
         return CheckResult("quotas", "ok", message)

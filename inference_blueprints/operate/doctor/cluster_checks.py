@@ -11,6 +11,7 @@ import inference_catalog as catalog
 from inference_blueprints.operate.check_results import CheckResult, Checks
 from inference_blueprints.operate.doctor.doctor_context import DoctorContext
 from inference_blueprints.operate.platform_add_ons import platform_add_ons
+from inference_blueprints.report.plan.cells import counted
 from inference_blueprints.serving.plan import build_plan
 from inference_catalog.ecs_hosts import ecs_host_image, host_kind
 from inference_catalog.node_images import NVIDIA_RESOURCE, image_parameter
@@ -149,7 +150,8 @@ def node_images(context: DoctorContext) -> Iterator[CheckResult]:
         command = context.aws(f"ssm get-parameters-by-path --recursive --path {folder}")
         yield CheckResult("node images", "error", message, command)
     if not missing:
-        yield CheckResult("node images", "ok", f"{len(names)} are published in {context.account.region}")
+        found = f"{counted(len(names), 'image')} published in {context.account.region}"
+        yield CheckResult("node images", "ok", found)
 
 
 def kubernetes_support(context: DoctorContext) -> Iterator[CheckResult]:

@@ -140,7 +140,7 @@ def elastic_addresses(context: DoctorContext) -> Iterator[CheckResult]:
     gateways = len(platform_zones(context.environment))
     needed = max(0, gateways - own)
     message = (
-        f"{quota.quota}: {len(allocated)} of {granted:.0f} are in use, the platform's {gateways} NAT "
+        f"{quota.quota}: {len(allocated):,} of {granted:,.0f} are in use, the platform's {gateways} NAT "
         f"gateways need {needed} more"
     )
     if len(allocated) + needed <= granted:

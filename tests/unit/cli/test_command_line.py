@@ -1,4 +1,4 @@
-"""The table of the commands' modules is complete."""
+"""The table of the commands' modules is complete, and results of checks fit a terminal."""
 
 from __future__ import annotations
 
@@ -12,7 +12,10 @@ from typer.main import get_group
 
 from inference_blueprints import cli
 from inference_blueprints.cli import added_commands
+from inference_blueprints.cli.check_output import show
 from inference_blueprints.cli.main import MODULES, command_line
+from inference_blueprints.cli.options import Output
+from inference_blueprints.operate.check_results import CheckResult
 from inference_contracts.errors import UserError
 
 
@@ -57,3 +60,23 @@ def test_a_missing_distribution_is_installed_as_the_library_was(
     with pytest.raises(UserError) as caught:
         added_commands.added_module("local")
     assert f"; install it: {command}" in str(caught.value)
+
+
+def test_a_terminal_shows_results_in_whole_words_and_commands_in_one_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A row that ends within a word, or a command that cannot be copied, turns this red."""
+    monkeypatch.setenv("COLUMNS", "40")
+    result = CheckResult(
+        "quotas", "error", "0 vCPUs are granted, 16 are needed, l40s can grow to 16", "aws " * 20
+    )
+    with pytest.raises(typer.Exit):
+        show(iter([result]), Output.TEXT)
+    assert capsys.readouterr().out == f"{result}\n"
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    with pytest.raises(typer.Exit):
+        show(iter([result]), Output.TEXT)
+    *rows, command = capsys.readouterr().out.splitlines()
+    assert max(map(len, rows)) <= 40
+    assert " ".join(rows).split() == str(result).partition(";")[0].split()
+    assert command == f"         run: {'aws ' * 20}"
