@@ -50,6 +50,14 @@ def test_no_file_names_a_registry_host_or_a_path_of_a_machine() -> None:
     assert found == []
 
 
+def test_the_root_holds_no_file_of_an_experiment() -> None:
+    """Red when a blueprint or an output that somebody tried at the root is committed with a change."""
+    files = {name for name in tracked_files() if "/" not in name and not name.startswith(".")}
+    documents = {"AGENTS.md", "CHANGELOG.md", "CONTRIBUTING.md", "LICENSE", "README.md", "SECURITY.md"}
+    locks = {"package-lock.json", "package.json", "pyproject.toml", "requirements.lock"}
+    assert files == documents | locks | {"Makefile", "app.py", "cdk.json"}
+
+
 def test_there_is_one_lock_file_a_language() -> None:
     locks = {name for name in tracked_files() if name.endswith((".lock", "-lock.json", "-lock.yaml"))}
     assert locks == {"requirements.lock", "package-lock.json"}
