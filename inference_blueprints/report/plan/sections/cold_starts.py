@@ -168,8 +168,9 @@ def _in_short(summary: PlanSummary) -> Iterator[ShortLine]:
     slowest = max(summary[COLD_STARTS], key=lambda each: each.known_seconds)
     name = f"{slowest.model}/{slowest.deployment} " if len(summary[COLD_STARTS]) > 1 else ""
     image = f", and {slowest.image_seconds_per_gb:.1f} s per GB of its image"
-    unknown = [part for part in ("launch", "engine") if getattr(slowest, f"{part}_seconds") is None]
-    without = f", without {' and '.join(unknown)}" if unknown else ""
+    parts = {"the launch": slowest.launch_seconds, "the start of the engine": slowest.engine_seconds}
+    unknown = " and ".join(part for part, seconds in parts.items() if seconds is None)
+    without = f"; plus {unknown} (unknown)" if unknown else ""
     yield (
         Label.NEW_NODE,
         f"{name}serves after at least {slowest.known_seconds:.0f} s"
