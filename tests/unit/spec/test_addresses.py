@@ -100,3 +100,12 @@ def test_an_existing_vpc_is_bounded_by_its_range() -> None:
 
 def test_an_invalid_range_is_reported_once() -> None:
     assert [_MESSAGE in error for error in _errors({"network": {"cidr": "10.0.0.1/16"}}, 5000)] == [False]
+
+
+def test_hosts_of_ecs_have_an_address_each_and_one_per_task() -> None:
+    """Prefixes of Kubernetes and its system nodes, which ECS does not have, turn this red."""
+    change = {"cluster": {"ecs": {"managedInstances": "never"}}, "network": {"cidr": "10.0.0.0/20"}}
+    [message] = _errors(change, 5000)
+    # A host of one device: its address, and that of its task.
+    assert "5000 * 2 + 0 for other nodes = 10000" in message
+    assert _errors(change, 300) == []

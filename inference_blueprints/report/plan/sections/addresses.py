@@ -27,8 +27,8 @@ class PoolAddresses:
     pods: int
     prefixes: int
     interfaces: int
-    """`pods`, `prefixes`, `interfaces`: Per node: pods with an address, /28 prefixes including a spare one,
-    interfaces with an address."""
+    """`pods`, `prefixes`, `interfaces`: Per node: pods (on ECS, tasks) with an address, /28 prefixes and
+    a spare one, interfaces with an address."""
     addresses_per_node: int
     """Addresses per node in total."""
     nodes_max: int
@@ -70,7 +70,13 @@ def _summarise(spec: Spec) -> AddressUse:
         nodes.append(("system nodes", node_addresses(SYSTEM_PODS), system_maximum))
     for pool in spec.pools:
         types = pool.types
-        nodes.append((pool.name, pool_node_addresses(types, efa=pool.efa), pool.nodes.max))
+        nodes.append(
+            (
+                pool.name,
+                pool_node_addresses(types, efa=pool.efa, on_ecs=spec.cluster.ecs is not None),
+                pool.nodes.max,
+            )
+        )
     if spec.batch and (tasks := task_addresses(spec.batch)):
         nodes.append(("batch tasks", NodeAddresses(pods=1, prefixes=0, interfaces=1), tasks))
     return AddressUse(
@@ -103,7 +109,7 @@ def addresses(summary: PlanSummary) -> TextTable:
         "IPv4 addresses",
         ("nodes of",),
         (
-            "pods per node",
+            "pods per node" if any(each.prefixes for each in use.pools) else "tasks per node",
             "/28 prefixes per node",
             "interfaces per node",
             "addresses per node",

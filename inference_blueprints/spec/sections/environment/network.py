@@ -228,21 +228,30 @@ def room_for_nodes(network: Network, environment: Environment) -> Room | None:
     return Room(cidr, zones, addresses.addresses_for_nodes(cidr, zones, endpoints=endpoints), is_exact=True)
 
 
-def pool_node_addresses(types: Sequence[catalog.InstanceType], *, efa: bool) -> addresses.NodeAddresses:
-    """Return the addresses that a node of a pool uses at most, with one serving pod per device.
+def pool_node_addresses(
+    types: Sequence[catalog.InstanceType], *, efa: bool, on_ecs: bool = False
+) -> addresses.NodeAddresses:
+    """Return the addresses that a node of a pool uses at most, with one serving pod or task per device.
+
+    On ECS, a host has its own address, and each task an interface with one (Amazon ECS Developer Guide,
+    "Allocate a network interface for an Amazon ECS task").
 
     efa: Whether the nodes have EFA interfaces. If the layouts of the types differ, Karpenter attaches the
         interfaces itself, each with an address; else they are `efa-only` and have no address.
     """
     devices = max(instance_type.accelerator_count for instance_type in types)
+    if on_ecs:
+        return addresses.NodeAddresses(pods=devices, prefixes=0, interfaces=1 + devices)
     if not efa or efa_layouts_are_one(types):
         return addresses.node_addresses(devices)
     interfaces = max(instance_type.efa_interfaces for instance_type in types)
     return addresses.node_addresses(devices, interfaces=max(1, interfaces))
 
 
-def system_node_addresses() -> int:
-    """Return the addresses of the maximum number of system nodes."""
+def system_node_addresses(spec: Spec) -> int:
+    """Return the addresses of the maximum number of system nodes, which only EKS has."""
+    if spec.cluster.ecs:
+        return 0
     nodes = system_nodes.MAXIMUM_NODES + system_nodes.OVERFLOW_MAXIMUM_NODES
     return nodes * addresses.node_addresses(SYSTEM_PODS).total
 
@@ -253,13 +262,19 @@ def pools_fit_the_network(spec: Spec) -> Iterator[Finding]:
     room = room_for_nodes(spec.network, spec.environment)
     if room is None:
         return
+    on_ecs = spec.cluster.ecs is not None
     demands = [
-        _Demand(index, pool.nodes.max, pool_node_addresses(known, efa=pool.efa).total, pool.availability_zone)
+        _Demand(
+            index,
+            pool.nodes.max,
+            pool_node_addresses(known, efa=pool.efa, on_ecs=on_ecs).total,
+            pool.availability_zone,
+        )
         for index, pool in usable(spec.pools)
         if (known := pool.types)
     ]
     where = f"{room.zones} subnets of {room.in_a_zone}" if room.is_exact else "at most"
-    system = system_node_addresses()
+    system = system_node_addresses(spec)
     yield from _too_many(demands, system, room.total, f"{room.cidr} leaves {room.total} ({where})")
     if room.is_exact:
         for zone in sorted({each.zone for each in demands if each.zone}):
@@ -284,8 +299,8 @@ def tasks_fit_the_network(spec: Spec) -> Iterator[Finding]:
     batch = spec.batch
     if room is None or batch is None or not (needed := task_addresses(batch)):
         return
-    nodes = system_node_addresses() + sum(
-        pool.nodes.max * pool_node_addresses(known, efa=pool.efa).total
+    nodes = system_node_addresses(spec) + sum(
+        pool.nodes.max * pool_node_addresses(known, efa=pool.efa, on_ecs=spec.cluster.ecs is not None).total
         for _, pool in usable(spec.pools)
         if (known := pool.types)
     )
