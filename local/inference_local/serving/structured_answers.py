@@ -5,7 +5,9 @@ JSON Schema or any JSON object (``response_format``), or a call of a tool that m
 (``tool_choice`` is ``required`` or names one). Dynamo's frontend turns each of them into one constraint on
 the tokens (``guided_decoding``), and reads tool calls out of what the engine writes. A request for several
 choices (``n``) gets that many. OpenAI's API reference, "Create chat completion", describes these fields, and
-``finish_reason``: ``stop`` at a natural end, ``length`` if ``max_tokens`` cut the answer.
+``finish_reason``: ``stop`` at a natural end, ``length`` if ``max_tokens`` cut the answer. For a call, the
+frontend makes it ``tool_calls``. OpenAI's API did so only for ``required`` (vllm-project/vllm#25054), and
+later for a named tool too (#32018).
 
 Nothing but the standard library is imported: the simulated engine reads this file in a Python that only has
 Dynamo.
