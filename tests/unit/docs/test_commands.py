@@ -85,7 +85,7 @@ KINDS = {
     # Every patch applies to the sources of the installed release: test_upstream_patches.py.
     "upstream": r"git (clone https://github.com/ministackorg/ministack |apply \.\./[a-z-]+\.patch$)",
     # Programs of others that need gigabytes, or another Python: the page names the releases that ran so.
-    "load": r"HF_HUB_OFFLINE=1 (guidellm run|inference-perf) ",
+    "load": r"HF_HUB_OFFLINE=1 (TRANSFORMERS_OFFLINE=1 guidellm run|inference-perf) ",
     "shell": r"export (AWS_PROFILE|OPENAI_API_KEY)=",
     # The token, and what is read with it: tests/runtime/signals/test_connection.py.
     "valkey": r"export VALKEYCLI_AUTH=|valkey-cli ",
