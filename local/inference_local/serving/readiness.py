@@ -49,7 +49,9 @@ def wait_until_listed(
     Raises NotReady if it does not know the name in time.
     """
     while not _get(port, f"/v1/models/{quote(model, safe=':')}"):
-        _pause(name, f"it does not know '{model}'", deadline, check)
+        # The folder in which workers register is watched, and all programs of a user share the watches.
+        missing = f"it does not know '{model}'; if its log says 'Too many open files', raise the limit "
+        _pause(name, f"{missing}fs.inotify.max_user_instances of this machine", deadline, check)
 
 
 def wait_until_answered(

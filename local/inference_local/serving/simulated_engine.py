@@ -82,11 +82,19 @@ def _registering(parsers: argparse.Namespace, workers: _Workers) -> Any:
 class _StructuredAnswers:
     """Answers requests with a constraint or several choices, at the pace of the mocker.
 
-    mocker: Client of the mocker's workers.
+    mocker: Endpoint of the mocker's workers.
     """
 
     def __init__(self, mocker: Any) -> None:
-        self._mocker = mocker
+        self._endpoint = mocker
+        self._client: Any = None
+
+    async def _mocker(self) -> Any:
+        """Return a client of the mocker. It watches folders, whose number Linux limits, so it starts late."""
+        if self._client is None:
+            self._client = await self._endpoint.client()
+        await self._client.wait_for_instances()
+        return self._client
 
     async def generate(self, request: Mapping[str, Any], context: Any) -> AsyncIterator[dict[str, Any]]:
         """Yield the pieces of all choices as the mocker gives them. Dynamo calls this for each request."""
@@ -101,10 +109,11 @@ class _StructuredAnswers:
         except _STRUCTURED["NoExampleError"] as error:
             raise InvalidArgument(str(error)) from None
         inners = [_without_structure(request, text) for text in texts]
+        mocker = await self._mocker()
         asked = [context.detached(f"{context.id()}-{number}") for number in numbers]
         try:
             choices = [
-                self._choice(number, text, await self._mocker.generate(inner, annotated=False, context=each))
+                self._choice(number, text, await mocker.generate(inner, annotated=False, context=each))
                 for number, text, inner, each in zip(numbers, texts, inners, asked, strict=True)
             ]
             while choices and not context.is_stopped():
@@ -167,7 +176,7 @@ class _Workers:
         endpoint = runtime.endpoint(f"{mocker.rpartition('.')[0]}.structured")
         self._endpoints.append(endpoint)
         try:
-            answers = _StructuredAnswers(await runtime.endpoint(mocker).client())
+            answers = _StructuredAnswers(runtime.endpoint(mocker))
             await register_model(
                 ModelInput.Tokens,
                 ModelType.Chat | ModelType.Completions,

@@ -20,7 +20,7 @@ from inference_blueprints.serving.types import DeploymentPlan, Process
 from inference_blueprints.spec.invalid_values import usable
 from inference_blueprints.spec.types import Blueprint
 from inference_catalog import Accelerator, Model
-from inference_contracts.errors import Finding
+from inference_contracts.errors import Finding, UserError
 from inference_local.serving.direct.scripted_role import ScriptedRole
 from inference_local.serving.direct.worker_balancer import WorkerBalancer
 from inference_local.serving.engine_kind import DYNAMO, ELASTIC_FINISH_SECONDS, EngineKind
@@ -30,7 +30,7 @@ from inference_local.serving.local_deployment import (
     LocalWorkers,
     WorkerPlace,
 )
-from inference_local.serving.local_frontend import LocalFrontend
+from inference_local.serving.local_frontend import DynamoFrontend, LocalFrontend
 from inference_local.serving.platform_parts import State
 from inference_local.serving.process_commands import (
     FINISH_SECONDS,
@@ -44,6 +44,10 @@ WORKER_PROCESSES = 8
 #: Maximum number of workers of all deployments. On two processors, 128 workers register in seven seconds. Of
 #: 256 workers, some time out while they wait for the lock of Dynamo's file discovery (1.6.1).
 WORKER_LIMIT = 128
+#: Folders that a frontend watches for changes: 12 for the workers of its deployment, and 4 for their second
+#: name (counted with Dynamo 1.6.1).
+WATCHED_FOLDERS = 16
+_WATCHES_LIMIT = Path("/proc/sys/fs/inotify/max_user_instances")
 #: Real workers register a request that tests their health. The mocker registers none, and without one Dynamo
 #: 1.6.1 still reads this deprecated variable, which says the same.
 HEALTHY_ONCE_IT_SERVES: Mapping[str, str] = {"DYN_SYSTEM_USE_ENDPOINT_HEALTH_STATUS": '["generate"]'}
@@ -207,6 +211,17 @@ class SimulatedKind(EngineKind):
                 "`replicas` in a copy of it"
             )
             yield Finding(("spec", "models"), message)
+
+    def check(self) -> None:
+        super().check()
+        frontends = sum(each.replicas for each in self._frontends() if isinstance(each, DynamoFrontend))
+        needed = WATCHED_FOLDERS * frontends
+        if _WATCHES_LIMIT.is_file() and needed > (allowed := int(_WATCHES_LIMIT.read_text("ascii"))):
+            raise UserError(
+                f"the {frontends} frontends of the blueprint watch {needed} folders, and Linux allows the "
+                f"programs of a user {allowed}; run 'sudo sysctl fs.inotify.max_user_instances={4 * needed}' "
+                "once, or remove deployments in a copy of the blueprint"
+            )
 
     def frontend(self, plan: DeploymentPlan, roles: Sequence[ResolvedWorkers]) -> LocalFrontend:
         return WorkerBalancer(plan.entry_point) if _is_scripted(roles) else super().frontend(plan, roles)

@@ -1,4 +1,4 @@
-"""The quickstart's model, served once for all tests that do not break it."""
+"""The quickstart's model, served once for the tests of a module that do not break it."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -34,7 +34,8 @@ def quickstart() -> Blueprint:
     return _quickstart()
 
 
-@pytest.fixture(scope="session")
+# Of a module: its processes watch folders, and Linux limits how many a user watches (fs.inotify).
+@pytest.fixture(scope="module")
 def served(tmp_path_factory: pytest.TempPathFactory, quickstart: Blueprint) -> Iterator[Served]:
     directory: Path = tmp_path_factory.mktemp("serving")
     with (
@@ -47,6 +48,6 @@ def served(tmp_path_factory: pytest.TempPathFactory, quickstart: Blueprint) -> I
         serving.check()  # every process still runs after the tests
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def client(served: Served) -> openai.OpenAI:
     return served.client

@@ -1,10 +1,13 @@
 """What of a plan is started."""
 
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
 from inference_blueprints.spec.types import Blueprint
+from inference_contracts.errors import UserError
+from inference_local.serving import simulated_kind
 from inference_local.serving.local_deployment import LocalDeployment
 from inference_local.serving.simulated_kind import WORKER_LIMIT, WORKER_PROCESSES, SimulatedKind
 
@@ -50,6 +53,20 @@ def test_more_workers_than_this_machine_simulates_are_refused_with_both_numbers(
 
 def test_as_many_workers_as_this_machine_simulates_are_run(blueprint_of: Callable[..., Blueprint]) -> None:
     assert list(SimulatedKind(blueprint_of(("l40s", WORKER_LIMIT))).findings()) == []
+
+
+def test_more_watches_than_linux_allows_are_refused_before_a_start(
+    blueprint_of: Callable[..., Blueprint], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A frontend without them never learns of its workers, and the run would wait for two minutes."""
+    limit = tmp_path / "limit"
+    monkeypatch.setattr(simulated_kind, "_WATCHES_LIMIT", limit)
+    engines = SimulatedKind(blueprint_of(("l40s", 1), ("l40s", 1)))
+    limit.write_text("64\n")
+    engines.check()
+    limit.write_text("63\n")
+    with pytest.raises(UserError, match=r"the 4 frontends of the blueprint watch 64 folders, .* user 63; run"):
+        engines.check()
 
 
 def test_an_embedding_model_is_refused_because_no_engine_here_computes_vectors(
