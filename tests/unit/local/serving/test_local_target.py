@@ -65,7 +65,7 @@ def test_more_watches_than_linux_allows_are_refused_before_a_start(
     limit.write_text("64\n")
     engines.check()
     limit.write_text("63\n")
-    with pytest.raises(UserError, match=r"the 4 frontends of the blueprint watch 64 folders, .* user 63; run"):
+    with pytest.raises(UserError, match=r"4 frontends of the blueprint watch 64 folders, .* user 63; run"):
         engines.check()
 
 
