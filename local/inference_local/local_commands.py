@@ -177,11 +177,12 @@ def env(run_directory: RunDirectory = DEFAULT_RUN_DIRECTORY, output: OutputOptio
     from inference_local import run_state
 
     state = run_state.live_state(run_directory)
-    if state is None or not state.environment:
-        what = "nothing is running" if state is None else "the stacks are not deployed yet"
+    if state is None:
         raise UserError(
-            f"{run_directory}: {what}; start a platform with: blueprints local up NAME_OR_PATH --keep"
+            f"{run_directory}: nothing is running; start it with: blueprints local up NAME_OR_PATH --keep"
         )
+    if not state.environment:
+        raise UserError(f"{run_directory}: the stacks are not deployed yet; wait, and run the command again")
     if output is Output.JSON:
         print_json(state.variables())
         return
