@@ -14,8 +14,8 @@ neither of these:
 - The parsers of reasoning and tool calls (``register_vllm_model`` in ``dynamo/vllm/main.py``). The frontend
   runs them. Without them, a forced tool call is sent in one piece, and ``usage`` has no ``reasoning_tokens``.
 
-The mocker reads neither constraints on an answer nor ``n`` (``lib/llm/src/mocker.rs``). So each process
-also registers the model under a second name, which ends with ``structured_answers.SUFFIX``. The relay sends
+The mocker reads neither constraints on an answer nor ``n`` (``lib/llm/src/mocker.rs``). So each process also
+registers the model under a second name, if ``structured_answers.NAME_VARIABLE`` has one. The relay sends
 requests there that need it. Each answer takes the time of a request to the mocker of as many tokens. Other
 requests do not pass through Python.
 """
@@ -29,6 +29,7 @@ import runpy
 import sys
 import traceback
 from collections.abc import AsyncIterator, Mapping, Sequence
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -46,8 +47,11 @@ _BREAK_SECONDS = 0.5
 # A file, not a module: this Python need not have the package.
 _STRUCTURED = runpy.run_path(str(Path(__file__).with_name("structured_answers.py")))
 _PREFILL = "prefill"
+#: Name of the model for requests that demand a structure. Nothing answers them without it.
+_SECOND_NAME = os.environ.get(_STRUCTURED["NAME_VARIABLE"])
 
 
+@cache
 def _model() -> argparse.Namespace:
     """Read the name of the model and the folder of its files in the command line."""
     options = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
@@ -148,7 +152,7 @@ def _without_structure(request: Mapping[str, Any], text: Sequence[str] | None) -
     if text is not None:
         stops = {**stops, "max_tokens": min(len(text), stops["max_tokens"] or len(text))}
     options = {**request["sampling_options"], "guided_decoding": None, "n": None}
-    model = request["model"].removesuffix(_STRUCTURED["SUFFIX"])  # a label of the worker's metrics
+    model = _model().model_name  # a label of the worker's metrics
     return {**request, "model": model, "sampling_options": options, "stop_conditions": stops}
 
 
@@ -163,7 +167,7 @@ class _Workers:
 
     def run_input(self, runtime: Any, endpoint: str, engine: Any) -> Any:
         served = runtime.endpoint(endpoint.removeprefix("dyn://"))
-        if self.answering and not self._runtimes:
+        if _SECOND_NAME and self.answering and not self._runtimes:
             structured = self._serve_structured(runtime, endpoint.removeprefix("dyn://"), *self.answering)
             self._structured = asyncio.get_running_loop().create_task(structured)
         self._runtimes.append(runtime)
@@ -182,7 +186,7 @@ class _Workers:
                 ModelType.Chat | ModelType.Completions,
                 endpoint,
                 model.model_path,
-                model.model_name + _STRUCTURED["SUFFIX"],
+                _SECOND_NAME,
                 worker_type=WorkerType.Aggregated,
                 runtime_config=config,
                 kv_cache_block_size=block_size,

@@ -38,6 +38,7 @@ from inference_local.serving.process_commands import (
     environment,
     worker_command,
 )
+from inference_local.serving.structured_answers import NAME_VARIABLE, SUFFIX
 
 #: Up to this number, each worker of a role has its own process, so that a single worker can be killed.
 WORKER_PROCESSES = 8
@@ -107,7 +108,9 @@ class SimulatedRole(LocalWorkers):
         return Launch(
             worker_command(engine, workers),
             {
-                **environment({FINISH_SECONDS: str(self.finish_seconds)}, place.home),
+                **environment(
+                    {FINISH_SECONDS: str(self.finish_seconds), NAME_VARIABLE: model + SUFFIX}, place.home
+                ),
                 **_pages_environment(place),
             },
         )

@@ -23,6 +23,8 @@ from typing import Any
 
 #: Ends the name under which the simulated engines register what answers such requests.
 SUFFIX = ":structured"
+#: Variable of a simulated engine with that name. Without it, nothing answers such requests.
+NAME_VARIABLE = "STRUCTURED_MODEL_NAME"
 _PATHS = ("/v1/completions", "/v1/chat/completions", "/v1/responses")
 #: A field that may demand a structure; other requests need not be read.
 _FIELD = re.compile(rb'"(?:n|tool_choice|response_format|format|guided_\w+)"')
