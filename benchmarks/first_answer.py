@@ -2,8 +2,8 @@
 
 Engines need only the serving plan, so they start before templates, emulator and deployment. The goal is 8 s
 on two processors without other work. `first_answer_share` compares it with the time until the stacks are
-deployed too; the goal is half of it, whatever else the machine does. `first_answer_processor` is the processor
-time of all processes until the answer.
+deployed too; the goal is half of it, whatever else the machine does. `first_answer_processor` is the
+processor time of all processes until the answer.
 """
 
 from __future__ import annotations
