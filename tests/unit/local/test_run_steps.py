@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 import io
+from pathlib import Path
 
 import pytest
 from rich.console import Console
 
+from inference_blueprints.loading import load_blueprint
+from inference_blueprints.serving.plan import build_plan
+from inference_local import run_steps
+from inference_local.local_platform import LocalPlatform
+from inference_local.run import _load_titles
 from inference_local.run_steps import Step, Steps
+from inference_local.serving.simulated_kind import SimulatedKind
 
 TITLES = ("Write templates", "Deploy", "Replay", "Kill workers")
 
@@ -77,3 +84,35 @@ def test_the_rest_of_a_step_is_reckoned_from_its_share(monkeypatch: pytest.Monke
     assert step.progress == "0:30", "too early to reckon"
     step.update(50, 200, "3 in flight")
     assert (step.mark, step.progress) == ("[ 25%]", "3 in flight  1:30 left")
+
+
+@pytest.mark.parametrize(
+    ("name", "titles"),
+    [
+        ("quickstart-g6e", (run_steps.REPLAY, run_steps.KILLS)),
+        ("ecs-g6e", (run_steps.REPLAY, run_steps.KILLS)),
+        ("batch-g6e", (run_steps.REPLAY, run_steps.BATCH_JOBS, run_steps.KILLS)),
+        ("elastic-g6e", (run_steps.PROMETHEUS, run_steps.REPLAY)),
+        (
+            "capacity-and-health",
+            (run_steps.PROMETHEUS, run_steps.TWO_RAMPS, run_steps.SLOW_WORKER, run_steps.BATCH_BESIDE),
+        ),
+        ("real-time", (run_steps.REPLAY, run_steps.PAGES, run_steps.KILLS)),
+        ("streaming-g6e", (run_steps.REPLAY, run_steps.CLICKS, run_steps.KILLS)),
+    ],
+)
+def test_the_models_come_first_whatever_the_blueprint_has(
+    name: str, titles: tuple[str, ...], tmp_path: Path
+) -> None:
+    """A number of steps that a run does not reach looks like a run that was cut off."""
+    loaded = load_blueprint(name)
+    kind = SimulatedKind(loaded.blueprint)
+    platform = LocalPlatform(loaded, build_plan(loaded.blueprint), tmp_path, engines=kind)
+    first = (
+        "Start the router and the simulated engines",
+        run_steps.TEMPLATES,
+        run_steps.EMULATOR,
+        run_steps.STACKS,
+    )
+    assert platform.step_titles == first
+    assert tuple(_load_titles(loaded, platform, kind)) == titles
