@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import sys
 from collections.abc import Mapping, Sequence
 from importlib import import_module
@@ -45,6 +46,9 @@ MODULES: Mapping[str, str] = MappingProxyType(
         "models": "model_commands",
     }
 )
+
+#: Smallest number of columns that output is laid out for. A narrower terminal breaks the lines itself.
+_LEAST_COLUMNS = 20
 
 
 def command_line(command: str | None = None) -> typer.Typer:
@@ -110,6 +114,7 @@ def run() -> None:
     # pydantic would read the metadata of every installed package to look for plugins; the library has none.
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
     collect_rarely()
+    _set_width()
     try:
         # Commands return nothing; the number is that of `typer.Exit`.
         ended = command_line(*sys.argv[1:2])(standalone_mode=False)
@@ -133,8 +138,18 @@ def run() -> None:
     sys.exit(ended or ExitCode.OK)
 
 
+def _set_width() -> None:
+    """Let COLUMNS be a width that output can have. 0 means unknown, as for `shutil.get_terminal_size`."""
+    if os.environ.get("COLUMNS") == "0":
+        del os.environ["COLUMNS"]
+    if shutil.get_terminal_size().columns < _LEAST_COLUMNS:
+        os.environ["COLUMNS"] = str(_LEAST_COLUMNS)
+
+
 def _report_usage(error: typer.TyperException) -> None:
     """Print an error of the command line: as typer does, or as JSON."""
+    # typer checks choices with pydantic, which begins each message of a ValueError so.
+    error.message = error.message.replace("Value error, ", "")
     if not machine_output_wanted(sys.argv[1:]):
         cast(Any, error).show()  # of typer's ClickException, which has no public name
         return

@@ -1,4 +1,4 @@
-"""The table of the commands' modules is complete, and results of checks fit a terminal."""
+"""The table of the commands' modules is complete, and output fits a terminal."""
 
 from __future__ import annotations
 
@@ -14,9 +14,10 @@ from inference_blueprints import cli
 from inference_blueprints.cli import added_commands
 from inference_blueprints.cli.check_output import show
 from inference_blueprints.cli.main import MODULES, command_line
-from inference_blueprints.cli.options import Output
+from inference_blueprints.cli.options import ExitCode, Output
 from inference_blueprints.operate.check_results import CheckResult
 from inference_contracts.errors import UserError
+from tests.unit.command_run import blueprints
 
 
 def registered(root: typer.Typer) -> list[str]:
@@ -80,3 +81,19 @@ def test_a_terminal_shows_results_in_whole_words_and_commands_in_one_line(
     assert max(map(len, rows)) <= 40
     assert " ".join(rows).split() == str(result).partition(";")[0].split()
     assert command == f"         run: {'aws ' * 20}"
+
+
+@pytest.mark.parametrize(("columns", "most"), [("0", 80), ("7", 20)])
+def test_a_width_that_nothing_fits_into_loses_no_output(columns: str, most: int, tmp_path: Path) -> None:
+    """Red if COLUMNS=0, an unknown width, prints nothing, or a narrow one ends in an error."""
+    ran = blueprints("plan", "quickstart-g6e", folder=tmp_path, COLUMNS=columns)
+    assert ran.code == ExitCode.OK
+    assert "read on" in ran.out
+    assert max(map(len, ran.out.splitlines())) <= most
+
+
+def test_a_wrong_choice_is_reported_without_words_of_pydantic(tmp_path: Path) -> None:
+    ran = blueprints("plan", "quickstart-g6e", "--output", "yaml", folder=tmp_path)
+    assert ran.code == ExitCode.USAGE
+    assert "'yaml' is not one of 'text', 'json'" in ran.err
+    assert "Value error" not in ran.err
