@@ -55,7 +55,7 @@ def _table(pattern: str, columns: tuple[str, ...], benchmarks: str) -> str:
     for row in found:
         one, other = row[_VALUES[first]], row[_VALUES[second]]
         name = row[0].partition(" ")[2].removesuffix(_SIMULATED)
-        lines.append(f"| {name} | {_plain(one)} | {_plain(other)} | {_difference(one, other)} |")
+        lines.append(f"| {name} | {one} | {other} | {_difference(one, other)} |")
     return "\n".join(lines)
 
 
@@ -64,15 +64,10 @@ def _cells(line: str) -> list[str]:
     return [cell.strip() for cell in line.strip("|").split("|")] if line.startswith("|") else []
 
 
-def _plain(cell: str) -> str:
-    """Return a figure with its unit, without an exponent."""
-    number, _, unit = cell.partition(" ")
-    return f"{float(number):,.0f} {unit}" if "e" in number else cell
-
-
 def _difference(one: str, other: str) -> str:
     """Return a difference such as ``+50 %``."""
-    percent = round((float(other.split(maxsplit=1)[0]) / float(one.split(maxsplit=1)[0]) - 1) * 100)
+    first, second = (float(each.split(maxsplit=1)[0].replace(",", "")) for each in (one, other))
+    percent = round((second / first - 1) * 100)
     return f"{percent:+d} %" if percent else "none"
 
 
