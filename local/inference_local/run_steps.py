@@ -34,6 +34,8 @@ _FORESEEABLE = 0.05
 #: At most this many of the steps that follow are shown.
 _FOLLOWING = 4
 _MARK_WIDTH = 8
+#: Room of a text in a terminal that is narrower than any text.
+_LEAST_ROOM = 20
 
 
 class Step:
@@ -148,7 +150,7 @@ class Steps:
         rows += [f"[    ]  {title}" for title in following[:_FOLLOWING]]
         if len(following) > _FOLLOWING:
             rows.append(f"{'':{_MARK_WIDTH}}and {len(following) - _FOLLOWING} more")
-        width = self._console.width - 1
+        width = max(self._console.width - 1, _LEAST_ROOM)
         cut = (row if len(row) <= width else f"{row[: width - 1]}…" for row in rows)
         return Text("\n".join(cut))
 
@@ -156,13 +158,11 @@ class Steps:
         """Print a line with the outcome, and its time at the right."""
         seconds = f"{step.seconds:.1f} s"
         text = f"{step.title}: {step.result}" if step.result else step.title
-        width = self._console.width - 1
-        lines = textwrap.wrap(text, width - _MARK_WIDTH, break_long_words=False, break_on_hyphens=False) or [
-            ""
-        ]
-        if _MARK_WIDTH + len(lines[-1]) + 2 + len(seconds) > width:
+        room = max(self._console.width - 1 - _MARK_WIDTH, _LEAST_ROOM)
+        lines = textwrap.wrap(text, room, break_long_words=False, break_on_hyphens=False)
+        if len(lines[-1]) + 2 + len(seconds) > room:
             lines.append("")
-        lines[-1] = f"{lines[-1]:<{width - _MARK_WIDTH - len(seconds)}}{seconds}"
+        lines[-1] = f"{lines[-1]:<{room - len(seconds)}}{seconds}"
         first, *further = lines
         for line in (f"[done]  {first}", *(f"{'':{_MARK_WIDTH}}{line}" for line in further)):
             self._console.print(line, markup=False, highlight=False, soft_wrap=True)

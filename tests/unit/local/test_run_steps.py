@@ -76,6 +76,12 @@ def test_no_line_is_wider_than_the_terminal(width: int) -> None:
     assert "http://127.0.0.1:9090" in done, "an address is not cut"
 
 
+@pytest.mark.parametrize("width", [1, 8, 12])
+def test_a_terminal_without_room_ends_no_run(width: int) -> None:
+    """A width below that of the marks ended the run with an error of the text's format."""
+    assert "[done]" in show(terminal=True, width=width)
+
+
 def test_the_rest_of_a_step_is_reckoned_from_its_share(monkeypatch: pytest.MonkeyPatch) -> None:
     times = iter([100.0, 130.0, 130.0])
     monkeypatch.setattr("inference_local.run_steps.time.monotonic", lambda: next(times))
