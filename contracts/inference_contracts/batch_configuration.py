@@ -104,6 +104,15 @@ class Queue(JsonRecord):
         """API paths that its jobs may have. The first is the default."""
         return _IMAGES if self.image_steps else _TEXT
 
+    @property
+    def longest_window(self) -> str:
+        """The longest deadline of its jobs, as the API writes one, such as ``24h``."""
+        return f"{self.deadline_hours:g}h"
+
+    def allows(self, hours: float) -> bool:
+        """Return whether a job may have so many hours."""
+        return hours <= self.deadline_hours
+
 
 @dataclass(frozen=True, slots=True)
 class BatchTeam(JsonRecord):

@@ -55,6 +55,22 @@ class JobKafka:
     dead_letter_topic: str
     """Topic of what could not be answered."""
 
+    @classmethod
+    def of_job(
+        cls, name: str, names: TopicNames, *, bootstrap_servers: str, authentication: IamAuthentication
+    ) -> Self:
+        """Return the topics of a job, which is their consumer group too.
+
+        name, names: Names of the job and of its topics.
+        """
+        return cls(
+            bootstrap_servers=bootstrap_servers,
+            authentication=authentication,
+            topic=names.events,
+            group=name,
+            dead_letter_topic=names.dead_letters,
+        )
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobSession:

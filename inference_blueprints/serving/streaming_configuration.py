@@ -43,16 +43,14 @@ def job_configuration(
     """
     size = job_size(job)
     schema = job.answer.json_schema
-    names = job.topic_names
     return StreamingJobConfiguration(
         name=job.name,
         platform=platform,
-        kafka=JobKafka(
+        kafka=JobKafka.of_job(
+            job.name,
+            job.topic_names,
             bootstrap_servers=bootstrap_servers,
             authentication=kafka_authentication,
-            topic=names.events,
-            group=job.name,
-            dead_letter_topic=names.dead_letters,
         ),
         session=JobSession(
             key=job.session.key,

@@ -150,8 +150,8 @@ class Batches:
         if endpoint and endpoint not in queue.endpoints:
             allowed = ", ".join(queue.endpoints)
             fields.wrong("endpoint", f"got {endpoint}, must be one of {allowed} in queue {queue.name}")
-        if hours > queue.deadline_hours and window != _OPENAI_WINDOW:
-            deadline = f"at most {queue.deadline_hours:g}h, the deadline of queue {queue.name}"
+        if not queue.allows(hours) and window != _OPENAI_WINDOW:
+            deadline = f"at most {queue.longest_window}, the deadline of queue {queue.name}"
             fields.wrong("completion_window", f"got {window}, must be {deadline}, or {_OPENAI_WINDOW}")
         manifest = requested_manifest(
             options,
