@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
 import sys
 import time
@@ -319,20 +320,25 @@ def _usage(deployed: Deployed, run_directory: Path) -> tuple[str, ...]:
     from inference_local.batch.batch_usage import usage_lines
     from inference_local.signals.signal_usage import signals_usage_lines
 
-    batch = usage_lines(deployed.batch, run_directory) if deployed.batch else ()
-    signals = signals_usage_lines(deployed.signals, run_directory) if deployed.signals else ()
+    program = _program()
+    batch = usage_lines(deployed.batch, run_directory, program) if deployed.batch else ()
+    signals = signals_usage_lines(deployed.signals, run_directory, program) if deployed.signals else ()
     return (*batch, *signals)
+
+
+def _program() -> str:
+    """Return how this shell calls the command: `make run` needs no folder of it on the PATH."""
+    return "blueprints" if shutil.which("blueprints") else shlex.quote(shown(Path(sys.argv[0]).absolute()))
 
 
 def _next(loaded: LoadedBlueprint, state: RunState, *, keep: bool) -> tuple[tuple[str, str], ...]:
     """Return what still answers, and what to do next."""
     up = ("still up", f"{', '.join(model.base_url for model in state.models)} until Ctrl-C")
-    program = "blueprints" if shutil.which("blueprints") else shown(Path(sys.argv[0]).absolute())
     names = {str(path): name for name, path in shipped().items()}
     file = names.get(loaded.file, loaded.file)
     return (
         *((up,) if keep else ()),
-        ("next", f"{program} plan {file} says what it needs and costs in an account"),
+        ("next", f"{_program()} plan {file} says what it needs and costs in an account"),
     )
 
 

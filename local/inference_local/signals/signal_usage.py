@@ -8,9 +8,12 @@ from pathlib import Path
 from inference_local.run_state import RunningSignals
 
 
-def signals_usage_lines(signals: RunningSignals, run_directory: Path) -> tuple[str, ...]:
-    """Return the address of the store, and a POSIX shell command that reads it."""
+def signals_usage_lines(signals: RunningSignals, run_directory: Path, program: str) -> tuple[str, ...]:
+    """Return the address of the store, and a POSIX shell command that reads it.
+
+    program: How this shell calls the command `blueprints`.
+    """
     return (
         f"signals: Valkey at {signals.address.host}:{signals.address.port}, only for users of the cache",
-        f"blueprints local signals NAME KEY --run-directory {shlex.quote(str(run_directory))}",
+        f"{program} local signals NAME KEY --run-directory {shlex.quote(str(run_directory))}",
     )

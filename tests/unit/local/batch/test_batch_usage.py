@@ -11,8 +11,8 @@ BATCH = RunningBatch("http://127.0.0.1:4566/v1", "mine", "ads", "arn:aws:iam::12
 
 
 def test_a_folder_with_a_space_stays_one_word() -> None:
-    first, variables, request = usage_lines(BATCH, Path("my runs/run"))
+    first, variables, request = usage_lines(BATCH, Path("my runs/run"), ".venv/bin/blueprints")
     assert "http://127.0.0.1:4566/v1" in first
     assert "team ads" in first
-    assert """OPENAI_API_KEY="$(blueprints local token --run-directory 'my runs/run')\"""" in variables
+    assert """="$(.venv/bin/blueprints local token --run-directory 'my runs/run')\"""" in variables
     assert request.startswith('curl -s "$OPENAI_BASE_URL/batches"')
