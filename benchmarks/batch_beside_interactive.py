@@ -44,7 +44,7 @@ from inference_blueprints.measure.statistics import percentile
 from inference_blueprints.measure.tokenizer import random_text
 from inference_blueprints.serving.plan import build_plan
 from inference_blueprints.spec.types import Blueprint
-from inference_contracts import batch_environment
+from inference_contracts import batch_names
 from inference_contracts.batch_limits import LATENCY_PERCENT_BEHIND
 from inference_local.serving.local_endpoint import LocalEndpoint
 
@@ -135,8 +135,8 @@ def measure() -> list[Figure]:
     blueprint = Blueprint.model_validate(document)
     plan = build_plan(blueprint)
     beside = {
-        batch_environment.LATENCY_PERCENT: str(LATENCY_PERCENT_BEHIND),
-        batch_environment.REQUEST_HEADERS: json.dumps(dict(plan.models[0].batch_headers)),
+        batch_names.LATENCY_PERCENT: str(LATENCY_PERCENT_BEHIND),
+        batch_names.REQUEST_HEADERS: json.dumps(dict(plan.models[0].batch_headers)),
     }
     with (
         tempfile.TemporaryDirectory() as folder,

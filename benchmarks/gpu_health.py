@@ -21,7 +21,7 @@ import numpy
 from benchmarks.harness.figure import Figure
 from benchmarks.harness.fleet_runs import health_run, usual_run
 from inference_blueprints.measure.statistics import percentile
-from inference_catalog.fleet_faults import FleetFaults, fleet_faults
+from inference_catalog.gpu_faults import FleetFaults, fleet_faults
 from inference_contracts.units import MINUTES_PER_DAY
 from inference_decisions.repairs.health_settings import HealthSettings
 from inference_local.simulators.fleet.fleet_events import GREY_SIZES, GreyFailure

@@ -42,7 +42,7 @@ from inference_decisions.capacity_shift.shift_replay import (
     replicas_only,
     schedule_floors,
 )
-from inference_decisions.capacity_shift.shift_settings import ShiftSettings
+from inference_decisions.capacity_shift.shift_view import ShiftSettings
 
 _DATA = Path(__file__).parent / "data"
 _SERVICES = ("m-large", "m-mid", "m-small")

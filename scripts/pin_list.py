@@ -15,8 +15,8 @@ import yaml
 from inference_blueprints import resources
 from inference_blueprints.measure.benchmarking import load_generators
 from inference_catalog.catalogue import shipped
+from inference_catalog.charts import helm_values_directory
 from inference_catalog.releases import ADD_ONS
-from inference_catalog.resources import helm_values_directory
 from inference_local.control_plane import artefacts
 from inference_runtime import runtime_directory
 

@@ -6,7 +6,7 @@ import json
 
 from values_schema import schema_charts, values_schema
 
-from inference_catalog.resources import charts_directory
+from inference_catalog.charts import charts_directory
 
 
 def schema_text(chart: str) -> str:

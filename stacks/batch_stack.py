@@ -32,7 +32,7 @@ from inference_constructs.batch import (
 )
 from inference_constructs.network import Gateway
 from inference_constructs.signals import SignalAccess
-from inference_contracts import batch_environment
+from inference_contracts import batch_names
 from inference_contracts.batch_configuration import (
     BatchTeam,
     Capacity,
@@ -156,21 +156,21 @@ class BatchStack(cdk.Stack):
     ) -> list[ModelWorker]:
         """Return a worker for each model. It sends requests to the model's route."""
         headers = {model.name: model.batch_headers for model in plan.models}
-        ceilings = {batch_environment.CEILINGS_TABLE: store.table_name}
+        ceilings = {batch_names.CEILINGS_TABLE: store.table_name}
         return [
             ModelWorker(
                 model=model,
                 queue=queue,
                 environment={
                     "AWS_REGION": self.region,
-                    batch_environment.BUCKET: store.bucket_name,
+                    batch_names.BUCKET: store.bucket_name,
                     **_pacing(workers, headers[model]),
-                    batch_environment.ENDPOINT: f"{gateway.scheme}://{model}.{gateway.zone_name}",
-                    batch_environment.MODEL: model,
-                    batch_environment.PLATFORM: platform,
-                    batch_environment.PROGRESS_TABLE: store.progress_table_name,
-                    batch_environment.QUEUE_URL: queue.queue_url,
-                    batch_environment.SHARDS_AT_ONCE: str(SHARDS_PER_WORKER),
+                    batch_names.ENDPOINT: f"{gateway.scheme}://{model}.{gateway.zone_name}",
+                    batch_names.MODEL: model,
+                    batch_names.PLATFORM: platform,
+                    batch_names.PROGRESS_TABLE: store.progress_table_name,
+                    batch_names.QUEUE_URL: queue.queue_url,
+                    batch_names.SHARDS_AT_ONCE: str(SHARDS_PER_WORKER),
                     **(ceilings if model in limited else {}),
                 },
                 store=store,
@@ -187,8 +187,8 @@ def _pacing(workers: BatchWorkers, headers: Mapping[str, str]) -> dict[str, str]
     latency = workers.latency_percent
     if latency is None and headers:
         latency = LATENCY_PERCENT_BEHIND
-    pacing = {} if latency is None else {batch_environment.LATENCY_PERCENT: str(latency)}
-    marks = {batch_environment.REQUEST_HEADERS: json.dumps(dict(headers))} if headers else {}
+    pacing = {} if latency is None else {batch_names.LATENCY_PERCENT: str(latency)}
+    marks = {batch_names.REQUEST_HEADERS: json.dumps(dict(headers))} if headers else {}
     return pacing | marks
 
 

@@ -15,7 +15,7 @@ from inference_constructs.storage import DataBucket, LogBucket
 from inference_contracts.batch_keys import FILES_PREFIX, JOBS_PREFIX, UPLOADS_PREFIX
 from inference_contracts.batch_limits import MAX_FILE_DAYS, UPLOAD_DAYS
 from inference_contracts.batch_names import batch_role_path
-from inference_contracts.streaming_names import STREAMING_HISTORY_PREFIX
+from inference_contracts.streaming_job import STREAMING_HISTORY_PREFIX
 
 if TYPE_CHECKING:  # only some blueprints need the services that it imports
     from inference_constructs.batch import BatchStore

@@ -23,8 +23,7 @@ from inference_constructs.operations import (
     ShiftController,
 )
 from inference_contracts.health_names import OVERFLOW_POOL, RepairOwner
-from inference_contracts.shift_configuration import ShiftConfiguration
-from inference_contracts.shift_names import SHIFT_CONTROLLER
+from inference_contracts.shift_names import SHIFT_CONTROLLER, ShiftConfiguration
 from stacks.people import people_topic
 
 

@@ -32,9 +32,9 @@ from inference_constructs.streaming import (
     StreamingStore,
     StreamMetrics,
 )
-from inference_contracts.streaming_job import JobSignalStore
-from inference_contracts.streaming_names import (
+from inference_contracts.streaming_job import (
     JOB_FUNCTIONS_OUTPUT,
+    JobSignalStore,
     flink_application,
     kafka_cluster_name,
     streaming_role_path,

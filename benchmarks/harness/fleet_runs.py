@@ -7,8 +7,7 @@ from dataclasses import dataclass
 
 import numpy
 
-from inference_catalog.fleet_faults import FleetFaults, fleet_faults
-from inference_catalog.gpu_faults import gpu_faults_file
+from inference_catalog.gpu_faults import FleetFaults, fleet_faults, gpu_faults_file
 from inference_contracts.units import MINUTES_PER_DAY
 from inference_decisions.repairs.fault_rules import FaultRules
 from inference_decisions.repairs.health_settings import HealthSettings

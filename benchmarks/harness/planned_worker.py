@@ -17,8 +17,7 @@ from inference_blueprints.serving.resolved import resolve
 from inference_blueprints.serving.scaling.worker_load import headroom, request_seconds, worker_load
 from inference_blueprints.serving.types import DeploymentPlan
 from inference_blueprints.tools import helm
-from inference_catalog.chart_staging import stage_chart
-from inference_catalog.resources import charts_directory
+from inference_catalog.charts import charts_directory, stage_chart
 from inference_local.emulator.helm import render
 from inference_local.simulators.workers.worker_model import WorkerModel
 

@@ -9,31 +9,20 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TypeVar
 
-from inference_catalog.answer_format import AnswerFormat, ParserNames
 from inference_catalog.catalogue import (
     REFERENCE_REGION,
     Catalogue,
     shipped,
 )
 from inference_catalog.diffusion import ImageSpeed, Pipeline, PipelinePart, image_speeds
-from inference_catalog.draft import Draft, DraftClass
-from inference_catalog.engine import Engine, Flag, MemoryArgument
-from inference_catalog.entry_builder import CatalogueError
-from inference_catalog.environment_names import EnvironmentNames
-from inference_catalog.experimental import ExperimentalWay
-from inference_catalog.fleet_limits import FleetLimit
-from inference_catalog.frontend_figures import FrontendLoad
+from inference_catalog.engine import AnswerFormat, Engine, EnvironmentNames, Flag, MemoryArgument, ParserNames
+from inference_catalog.entry_builder import CatalogueError, UnknownEntryError
+from inference_catalog.figures import BrokerSize, FrontendLoad, JobLoad, LatencyProfile, StartTimeFigure
 from inference_catalog.hardware import Accelerator, InstanceType, PriceTable
-from inference_catalog.kubernetes_support import KubernetesSupport
-from inference_catalog.latency import LatencyProfile
-from inference_catalog.limits import Endpoint, Image, Quota, ServiceQuota
-from inference_catalog.model import KV_CACHE_BYTES, Model
+from inference_catalog.limits import Endpoint, FleetLimit, Image, KubernetesSupport, Quota, ServiceQuota
+from inference_catalog.model import KV_CACHE_BYTES, Draft, DraftClass, Model, Vision
 from inference_catalog.service_prices import ServicePrice, ServicePrices
-from inference_catalog.start_times import StartTimeFigure
-from inference_catalog.streaming_figures import BrokerSize, JobLoad
-from inference_catalog.support_levels import Feature, Proof, Support
-from inference_catalog.unknown_entry import UnknownEntryError
-from inference_catalog.vision import Vision
+from inference_catalog.support_levels import ExperimentalWay, Feature, Proof, Support
 from inference_contracts.request_limits import RequestLimits
 
 __all__ = [

@@ -10,31 +10,28 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, TypeVar, get_args
 
-from inference_catalog.answer_format import AnswerFormat, ParserNames
 from inference_catalog.component_image import ComponentImage
-from inference_catalog.configurations.architecture import Architecture
+from inference_catalog.configurations.config_fields import Architecture
 from inference_catalog.diffusion import pipeline_of
-from inference_catalog.draft import Draft, DraftClass
-from inference_catalog.engine import Engine, MemoryArgument, flags_of
-from inference_catalog.engine_limits import EngineBound, EngineLimits
+from inference_catalog.engine import (
+    AnswerFormat,
+    Engine,
+    EngineBound,
+    EngineLimits,
+    EnvironmentNames,
+    MemoryArgument,
+    ParserNames,
+    flags_of,
+)
 from inference_catalog.entry_builder import CatalogueError, build_entry
-from inference_catalog.environment_names import EnvironmentNames
-from inference_catalog.experimental import ExperimentalWay
-from inference_catalog.fleet_limits import FleetLimit
-from inference_catalog.frontend_figures import FrontendLoad
-from inference_catalog.hardware import Accelerator, InstanceType, PriceTable
-from inference_catalog.kubernetes_support import KubernetesSupport
-from inference_catalog.latency import LatencyProfile
-from inference_catalog.limits import Endpoint, Image, Quota, ServiceQuota
-from inference_catalog.model import Model
+from inference_catalog.figures import BrokerSize, FrontendLoad, JobLoad, LatencyProfile, StartTimeFigure
+from inference_catalog.hardware import Accelerator, InstanceType, PriceTable, processor_of
+from inference_catalog.limits import Endpoint, FleetLimit, Image, KubernetesSupport, Quota, ServiceQuota
+from inference_catalog.model import Draft, DraftClass, Model, Vision
 from inference_catalog.operating_system import OperatingSystem, SystemName
-from inference_catalog.processors import processor_of
 from inference_catalog.service_prices import ServicePrice, ServicePrices
 from inference_catalog.serving_metrics import DroppedMetrics, ServingMetrics
-from inference_catalog.start_times import StartTimeFigure
-from inference_catalog.streaming_figures import BrokerSize, JobLoad
-from inference_catalog.support_levels import Feature, Proof
-from inference_catalog.vision import Vision
+from inference_catalog.support_levels import ExperimentalWay, Feature, Proof
 from inference_contracts.request_limits import StructureLimits
 
 #: Region of the reference prices. They rank instance types, and are shown for regions without a table.

@@ -1,7 +1,8 @@
-"""The Helm charts that a platform installs, from ``helm_values/charts.yaml``."""
+"""The Helm charts that a platform installs: where they are, their pins, values and folders for Helm."""
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -10,8 +11,65 @@ from types import MappingProxyType
 
 import yaml
 
-from inference_catalog.pin_notes import without_notes
-from inference_catalog.resources import charts_directory, helm_values_directory
+from inference_catalog.entry_builder import without_notes
+
+_PACKAGE = Path(__file__).resolve().parent
+
+
+def _folder(name: str) -> Path:
+    """Return a folder that an installed wheel carries in the package, and a checkout at its root."""
+    installed = _PACKAGE / "_files" / name
+    return installed if installed.is_dir() else _PACKAGE.parents[1] / name
+
+
+def helm_values_directory() -> Path:
+    """Return the folder with one values template a chart and `charts.yaml`."""
+    return _folder("helm_values")
+
+
+def charts_directory() -> Path:
+    """Return the folder of this library's own Helm charts."""
+    return _folder("charts")
+
+
+_LOCAL = "file://"
+
+
+def stage_chart(chart: Path, folder: Path) -> Path:
+    """Return the folder of a chart with its local dependencies.
+
+    Helm looks for dependencies in the folder ``charts/`` of a chart. The dependencies of this library's
+    charts are folders beside the chart, and its ``Chart.yaml`` refers to them as ``file://../<name>``. A
+    chart with dependencies is copied, and they are copied into it. A chart without dependencies is returned
+    unchanged.
+
+    Parameters
+    ----------
+    chart
+        Folder of the chart.
+    folder
+        Folder for the copy. An earlier copy is replaced.
+
+    Raises
+    ------
+    ValueError
+        If a dependency is not a local folder.
+    """
+    dependencies = yaml.safe_load((chart / "Chart.yaml").read_text(encoding="utf-8")).get("dependencies", [])
+    if not dependencies:
+        return chart
+    copy = folder / chart.name
+    shutil.rmtree(copy, ignore_errors=True)
+    shutil.copytree(chart, copy)
+    for dependency in dependencies:
+        name, repository = dependency["name"], dependency["repository"]
+        if not repository.startswith(_LOCAL):
+            raise ValueError(
+                f"{chart / 'Chart.yaml'}: dependency '{name}' is at {repository}, allowed are local folders "
+                f"({_LOCAL}../<name>); copy it to {chart.parent}"
+            )
+        shutil.copytree(chart / repository.removeprefix(_LOCAL), copy / "charts" / name)
+    return copy
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Images of programs of other projects that run as ECS tasks, and of Python where an image has none."""
+"""Images of programs of other projects that run as ECS tasks, those of the discovery store among them."""
 
 from __future__ import annotations
 
@@ -6,6 +6,27 @@ import json
 from functools import cache
 from pathlib import Path
 from typing import Literal
+
+# Images of the discovery store of a platform on Amazon ECS.
+
+_FILE = Path(__file__).resolve().parent / "data" / "discovery_images.json"
+
+
+@cache
+def _store_images() -> dict[str, str]:
+    entries = json.loads(_FILE.read_text(encoding="utf-8"))
+    return {name: f"{entry['repository']}:{entry['version']}" for name, entry in entries.items()}
+
+
+def etcd_image() -> str:
+    """Return the image of the members. It has no shell."""
+    return _store_images()["etcd"]
+
+
+def shell_image() -> str:
+    """Return a small image with a shell and ``wget``."""
+    return _store_images()["shell"]
+
 
 #: Programs that have an image.
 EcsProgram = Literal["prometheus", "cloudwatch-agent", "python", "dcgm-exporter"]

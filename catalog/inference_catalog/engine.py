@@ -1,4 +1,4 @@
-"""Serving engines: their images and command-line flags."""
+"""Serving engines: images, flags, environment variables, answer formats, limits of requests."""
 
 from __future__ import annotations
 
@@ -6,6 +6,102 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
+
+from inference_contracts.request_limits import Bound, RequestLimits, StructureLimits
+
+# How models mark reasoning and tool calls in their answers, and the parsers that read them.
+
+
+@dataclass(frozen=True, slots=True)
+class ParserNames:
+    """The parsers of one program for a format."""
+
+    reasoning: str | None = None
+    """Parser that separates reasoning from the answer. None if the models do not think, or the program has no
+    parser."""
+    tool_call: str | None = None
+    """Parser that turns text into tool calls. None if the program has no parser, or needs a chat template
+    that the models do not bring."""
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerFormat:
+    """The format of a family's answers."""
+
+    name: str
+    """The catalogue's name, such as ``harmony``."""
+    parsers: Mapping[str, ParserNames]
+    """Parsers by the program that defines them: ``dynamo``, ``vllm`` or ``sglang``."""
+    vocabulary_host: str | None
+    """Host from which Dynamo's frontend downloads a vocabulary for its parsers, at the first request. Without
+    it, answers lose their reasoning and tool calls, and no error says so. None if they need none."""
+    source: str
+    """Documents that name the parsers."""
+
+
+# The limits of requests that each engine needs, with what happens beyond them.
+
+
+@dataclass(frozen=True, slots=True)
+class EngineBound(Bound):
+    """The most that a field of a request may have, and why."""
+
+    engines: tuple[str, ...]
+    """Engines that need it, by the blueprint's key. All if it is empty."""
+    beyond: str
+    """What an engine does beyond it."""
+    source: str
+    """Where the engine's source, or an API, says so."""
+
+    def needed_by(self, engine: str) -> bool:
+        """Return whether the requests of an engine have this bound."""
+        return not self.engines or engine in self.engines
+
+
+@dataclass(frozen=True, slots=True)
+class EngineLimits:
+    """The limits of requests of all engines."""
+
+    source: str
+    date: str
+    """`source`, `date`: Where the limits were read, and when."""
+    read: Mapping[str, str]
+    """Release of each engine whose sources were read, by the blueprint's key."""
+    bounds: tuple[EngineBound, ...]
+    """Bounds of fields."""
+    structure: StructureLimits
+    """Limits of schemas, patterns and grammars, which are the same for every engine."""
+    structure_source: str
+    """Where these were measured."""
+
+    def of(self, engine: str) -> RequestLimits:
+        """Return the limits of an engine's requests.
+
+        Parameters
+        ----------
+        engine
+            The blueprint's key of the engine, such as ``vllm``.
+        """
+        bounds = (Bound(each.field, each.counts, each.most) for each in self.bounds if each.needed_by(engine))
+        return RequestLimits(tuple(bounds), self.structure)
+
+
+@dataclass(frozen=True, slots=True)
+class EnvironmentNames:
+    """The variables that an engine's release reads."""
+
+    name: str
+    """The blueprint's key of the engine, such as ``vllm``."""
+    prefix: str
+    """Beginning of all names, such as ``VLLM_``."""
+    release: str
+    """Release of the engine that defines them."""
+    names: tuple[str, ...]
+    """The names."""
+    date: str
+    """Date of the recording."""
+    source: str
+    """The module that was read."""
 
 
 @dataclass(frozen=True, slots=True)

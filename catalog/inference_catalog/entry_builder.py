@@ -2,13 +2,57 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import difflib
+from collections.abc import Iterable, Mapping
 from dataclasses import MISSING, fields
 from pathlib import Path
 from typing import Any, TypeVar
 
-from inference_catalog.pin_notes import without_notes
 from inference_contracts.errors import UserError
+
+# Notes beside a pinned version, which ``make outdated`` reports: its date, and why it stands there.
+
+_Value = TypeVar("_Value")
+
+#: Date of the release (``2026-10-23``), and the reason for the version.
+PIN_NOTES = ("released", "reason")
+
+
+def without_notes(entry: Mapping[str, _Value]) -> dict[str, _Value]:
+    """Return an entry of a data file without its notes, which no program needs.
+
+    Parameters
+    ----------
+    entry
+        The entry, with or without notes.
+    """
+    return {key: value for key, value in entry.items() if key not in PIN_NOTES}
+
+
+# The error for a name that the catalogue does not have.
+
+
+class UnknownEntryError(UserError, LookupError):
+    """The catalogue has no entry with this name.
+
+    Parameters
+    ----------
+    kind
+        Kind of the entry, such as ``instance type``.
+    name
+        The requested name.
+    known
+        The names in the catalogue.
+    """
+
+    def __init__(self, kind: str, name: str, known: Iterable[str]) -> None:
+        self.kind = kind
+        self.name = name
+        self.known = tuple(known)
+        self.close_matches = tuple(difflib.get_close_matches(name, self.known, n=3))
+        hint = f"; did you mean {' or '.join(repr(match) for match in self.close_matches)}?"
+        super().__init__(f"got {kind} {name!r}, not in the catalogue{hint if self.close_matches else ''}")
+
 
 _Entry = TypeVar("_Entry")
 

@@ -8,6 +8,20 @@ from types import MappingProxyType
 
 from inference_contracts.units import MIB_PER_GIB
 
+# CPU and memory of one batch worker, for building and for cost plans.
+
+#: A pod on the platform's system nodes (`charts/batch-worker`).
+POD_VCPU = 1
+POD_MEMORY_GIB = 1
+
+#: An AWS Fargate task; 2 GiB is the least memory for one vCPU.
+TASK_VCPU = 1
+TASK_MEMORY_GIB = 2
+
+#: Factor on the number of tasks while a deployment replaces them.
+TASKS_WHILE_REPLACED = 2
+
+
 #: GiB of memory by vCPUs. Sizes below 1 vCPU are left out: no process of the plan has less.
 _MEMORY_GIB: Mapping[int, range] = MappingProxyType(
     {1: range(2, 9), 2: range(4, 17), 4: range(8, 31), 8: range(16, 61, 4), 16: range(32, 121, 8)}

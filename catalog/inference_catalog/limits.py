@@ -1,4 +1,4 @@
-"""AWS quotas, VPC endpoints, and container images of engines."""
+"""What limits a platform: AWS quotas, VPC endpoints, NAT gateways, fleets, and versions of Kubernetes."""
 
 from __future__ import annotations
 
@@ -8,6 +8,55 @@ from dataclasses import dataclass
 from typing import Literal
 
 from inference_catalog.hardware import InstanceType
+
+# Limits that decide how many clusters and accounts a fleet needs.
+
+
+@dataclass(frozen=True, slots=True)
+class FleetLimit:
+    """One limit."""
+
+    name: str
+    """The catalogue's key."""
+    limit: str
+    """What is limited, in AWS's words where it is a quota."""
+    scope: Literal["cell", "account"]
+    """What it holds for: ``cell`` is one cluster in its own VPC, ``account`` one account in one region."""
+    counts: str
+    """What is counted: a field of the use of a fleet."""
+    unit: str
+    """Counted unit. ``/s`` means per second."""
+    value: float
+    """Default value."""
+    most: float | None
+    """The most that AWS documents. None if it is raised on request and no ceiling is documented."""
+    code: str
+    """Code in Service Quotas; empty if it is none or unknown."""
+    source: str
+    """Page that documents the value."""
+
+
+# Support of Kubernetes versions by Amazon EKS.
+
+
+@dataclass(frozen=True, slots=True)
+class KubernetesSupport:
+    """A Kubernetes version that the library is made for."""
+
+    name: str
+    """Minor version, such as ``1.35``."""
+    standard_support_ends: str
+    extended_support_ends: str
+    """`standard_support_ends`, `extended_support_ends`: Dates on which EKS ends each kind of support, such as
+    ``2027-03-27``."""
+    scheduler_tag: str
+    """Tag of Amazon EKS Distro's image of kube-scheduler, for a scheduler beside that of EKS."""
+
+
+#: "A NAT gateway supports 5 Gbps of bandwidth and automatically scales up to 100 Gbps"
+#: (https://docs.aws.amazon.com/vpc/latest/userguide/nat-gateway-basics.html).
+MAXIMUM_MBPS = 100_000
+
 
 _FAMILY_CLASS = re.compile(r"([a-z]+)[0-9]*")
 

@@ -10,8 +10,75 @@ from typing import Literal
 
 from inference_catalog.configurations.weight_schemes import PLAIN, STORED_TYPES, WeightType
 from inference_catalog.diffusion import Pipeline
-from inference_catalog.draft import Draft
-from inference_catalog.vision import Vision
+
+
+@dataclass(frozen=True, slots=True)
+class Vision:
+    """The vision transformer before a language model, and the projections between the two."""
+
+    weight_bytes: int
+    """Published size of both in bytes. Included in ``Model.weight_bytes``."""
+    hidden_size: int
+    """Size of the vector of a patch."""
+    patch_pixels: int
+    """Pixels per patch."""
+    patches_per_token: int
+    """Patches that become one token of the prompt."""
+    tokens_per_image: int
+    """Tokens of every image; 0 if they depend on its size."""
+    embedding_size: int
+    """Size of the embedding of an image token, including the parts for deeper layers of the language
+    model."""
+    splits_by_image: bool
+    """Whether engines can give whole images to devices, instead of a part of each layer
+    (``supports_encoder_tp_data`` in vLLM's model, ``use_data_parallel`` in SGLang's)."""
+    scales_to_pixels: bool
+    """Whether its processor scales images to the limits ``min_pixels`` and ``max_pixels``."""
+
+    @property
+    def limits_images(self) -> bool:
+        """Whether the tokens of the largest image are known: all have one size, or a limit can be set."""
+        return self.tokens_per_image > 0 or self.scales_to_pixels
+
+    @property
+    def pixels_per_token(self) -> int:
+        """Pixels of an image per token of the prompt."""
+        return self.patch_pixels * self.patches_per_token
+
+
+# What a draft of speculative decoding (EAGLE) adds to the entry of a model.
+
+DraftMethod = Literal["eagle", "eagle3"]
+
+
+@dataclass(frozen=True, slots=True)
+class DraftClass:
+    """A model class of drafts."""
+
+    name: str
+    """The class in ``architectures`` of the ``config.json``."""
+    method: DraftMethod
+    """``eagle``: guesses from the last hidden state of the model; ``eagle3``: from those of several
+    layers."""
+    engines: tuple[str, ...]
+    """Engines that load the class, by the blueprint's key."""
+    source: str
+    """Source of these facts."""
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """How a draft depends on the model for which it guesses."""
+
+    method: DraftMethod
+    """``eagle`` or ``eagle3``, as in ``DraftClass``."""
+    engines: tuple[str, ...]
+    """Engines that load its class."""
+    target_hidden_size: int
+    """Hidden size of the model for which it was trained."""
+    input_size: int
+    """Values per token that its first projection reads. Each device holds this projection whole."""
+
 
 _ACTIVATION_BYTES = 2
 #: FP8 caches have a scale of four bytes per 128 values.

@@ -11,8 +11,8 @@ from types import MappingProxyType
 from inference_catalog.catalogue import shipped
 from inference_catalog.charts import Chart, charts
 from inference_catalog.engine import Engine
+from inference_catalog.entry_builder import UnknownEntryError
 from inference_catalog.operating_system import SystemName
-from inference_catalog.unknown_entry import UnknownEntryError
 
 #: EKS add-ons that a platform may have. EKS chooses their versions unless a lock names one.
 ADD_ONS = (

@@ -1,8 +1,107 @@
-"""Names that two sides of batch use: tables, events, metrics, states of the state machine, tokens."""
+"""Names that two sides of batch use: tables, events, metrics, states, environment variables."""
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, Literal, get_args
+
+# States of a job, as in the OpenAI Batch API (https://platform.openai.com/docs/api-reference/batch).
+
+JobState = Literal[
+    "validating", "failed", "in_progress", "finalizing", "completed", "expired", "cancelling", "cancelled"
+]
+
+#: Allowed next states. A state without a next state is final.
+TRANSITIONS: Final[dict[JobState, frozenset[JobState]]] = {
+    "validating": frozenset({"in_progress", "failed", "cancelling", "expired"}),
+    "in_progress": frozenset({"finalizing", "failed", "cancelling", "expired"}),
+    "finalizing": frozenset({"completed", "failed", "expired"}),
+    "cancelling": frozenset({"cancelled"}),
+    "completed": frozenset(),
+    # A redrive runs the unfinished requests of a job that failed or expired after it was admitted.
+    "failed": frozenset({"in_progress"}),
+    "expired": frozenset({"in_progress"}),
+    "cancelled": frozenset(),
+}
+
+#: Final states, in the order in which dashboards show them.
+ENDS: Final[tuple[JobState, ...]] = ("completed", "failed", "expired", "cancelled")
+FINAL: Final = frozenset(ENDS)
+
+STATES: Final[tuple[JobState, ...]] = get_args(JobState)
+#: States of a job that has not ended.
+OPEN: Final[tuple[JobState, ...]] = tuple(state for state in STATES if state not in FINAL)
+
+
+def can_follow(before: JobState, after: JobState) -> bool:
+    """Return whether a job may go directly from one state to another.
+
+    before, after: The two states.
+    """
+    return after in TRANSITIONS[before]
+
+
+# --- Functions and workers. ---
+
+#: Bucket of files and jobs (`inference_contracts.batch_keys`).
+BUCKET: Final = "BATCH_BUCKET"
+#: Table of the progress of jobs.
+PROGRESS_TABLE: Final = "BATCH_PROGRESS_TABLE"
+#: Name of the platform, a dimension of the metrics.
+PLATFORM: Final = "BATCH_PLATFORM"
+
+# --- Functions. ---
+
+#: Table of jobs, files and uploads.
+TABLE: Final = "BATCH_TABLE"
+STATE_MACHINE_ARN: Final = "BATCH_STATE_MACHINE_ARN"
+#: File with queues and teams. Its path is relative to the folder with the functions' code.
+CONFIGURATION: Final = "BATCH_CONFIGURATION"
+#: Name of the function that closes jobs.
+CLOSE_FUNCTION: Final = "BATCH_CLOSE_FUNCTION"
+#: JSON object: the URL of the shard queue of each model.
+QUEUE_URLS: Final = "BATCH_QUEUE_URLS"
+#: Models whose places the capacity shift limits, with commas.
+CEILINGS: Final = "BATCH_CEILINGS"
+#: Time for which API Gateway caches a decision of the authorizer.
+AUTHORIZER_SECONDS: Final = "BATCH_AUTHORIZER_SECONDS"
+#: AWS account of the platform. Tokens are signed for it.
+ACCOUNT: Final = "BATCH_ACCOUNT"
+#: Bucket of the history of signals.
+SIGNALS_HISTORY_BUCKET: Final = "SIGNALS_HISTORY_BUCKET"
+
+# --- Workers; `batch.worker.settings` documents units and defaults. ---
+
+#: URL of the shard queue of the worker's model.
+QUEUE_URL: Final = "BATCH_QUEUE_URL"
+ENDPOINT: Final = "BATCH_ENDPOINT"
+MODEL: Final = "BATCH_MODEL"
+IN_FLIGHT_LEAST: Final = "BATCH_IN_FLIGHT_LEAST"
+IN_FLIGHT_START: Final = "BATCH_IN_FLIGHT_START"
+IN_FLIGHT_MOST: Final = "BATCH_IN_FLIGHT_MOST"
+LATENCY_PERCENT: Final = "BATCH_LATENCY_PERCENT"
+#: JSON object of headers that each request to the endpoint has.
+REQUEST_HEADERS: Final = "BATCH_REQUEST_HEADERS"
+SHARDS_AT_ONCE: Final = "BATCH_SHARDS_AT_ONCE"
+MEMORY_MIB: Final = "BATCH_MEMORY_MIB"
+LINE_MOST_KIB: Final = "BATCH_LINE_MOST_KIB"
+IMAGE_MOST_KIB: Final = "BATCH_IMAGE_MOST_KIB"
+REQUEST_SECONDS: Final = "BATCH_REQUEST_SECONDS"
+CONNECT_SECONDS: Final = "BATCH_CONNECT_SECONDS"
+ATTEMPTS: Final = "BATCH_ATTEMPTS"
+RETRY_PERCENT: Final = "BATCH_RETRY_PERCENT"
+FLUSH_MILLISECONDS: Final = "BATCH_FLUSH_MILLISECONDS"
+FLUSH_KIB: Final = "BATCH_FLUSH_KIB"
+HEARTBEAT_SECONDS: Final = "BATCH_HEARTBEAT_SECONDS"
+VISIBILITY_SECONDS: Final = "BATCH_VISIBILITY_SECONDS"
+POLL_SECONDS: Final = "BATCH_POLL_SECONDS"
+HOLD_SECONDS: Final = "BATCH_HOLD_SECONDS"
+#: Table of jobs, in which the worker reads the ceiling of its model; only where the capacity shift sets one.
+CEILINGS_TABLE: Final = "BATCH_CEILINGS_TABLE"
+DRAIN_SECONDS: Final = "BATCH_DRAIN_SECONDS"
+METRICS_SECONDS: Final = "BATCH_METRICS_SECONDS"
+STATUS_FILE: Final = "BATCH_STATUS_FILE"
+SPOT_WARNINGS: Final = "BATCH_SPOT_WARNINGS"
+
 
 #: Output of the stack `<platform>-Batch`: the base URL of the API, which ends in `/v1`.
 API_OUTPUT: Final = "BatchApiAddress"

@@ -6,7 +6,35 @@ cluster of a platform, so that a platform can have several clusters later.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Final
+
+from inference_contracts.shift_names import SHIFT_CONTROLLER
+
+# Runbooks of the alarms of the Operations stack, as paths below the repository.
+
+HARDWARE_FAULTS_RUNBOOK: Final = "docs/runbooks/hardware-faults.md"
+CONTROLLER_FAILING_RUNBOOK: Final = "docs/runbooks/controller-failing.md"
+CONTROLLER_STOPPED_RUNBOOK: Final = "docs/runbooks/controller-stopped.md"
+EVENTS_LOST_RUNBOOK: Final = "docs/runbooks/controller-events-lost.md"
+REPLACEMENT_STUCK_RUNBOOK: Final = "docs/runbooks/replacement-stuck.md"
+REPLACEMENTS_HELD_RUNBOOK: Final = "docs/runbooks/replacements-held.md"
+HEALTH_UNMEASURED_RUNBOOK: Final = "docs/runbooks/health-unmeasured.md"
+SHIFT_INCOMPLETE_RUNBOOK: Final = "docs/runbooks/shift-incomplete.md"
+SHIFT_UNMEASURED_RUNBOOK: Final = "docs/runbooks/shift-unmeasured.md"
+OPERATIONS_RUNBOOKS: Final = (
+    HARDWARE_FAULTS_RUNBOOK,
+    CONTROLLER_FAILING_RUNBOOK,
+    CONTROLLER_STOPPED_RUNBOOK,
+    EVENTS_LOST_RUNBOOK,
+    REPLACEMENT_STUCK_RUNBOOK,
+    REPLACEMENTS_HELD_RUNBOOK,
+    HEALTH_UNMEASURED_RUNBOOK,
+    SHIFT_INCOMPLETE_RUNBOOK,
+    SHIFT_UNMEASURED_RUNBOOK,
+)
+
 
 #: The one cell of a platform today.
 MAIN_CELL: Final = "main"
@@ -91,3 +119,31 @@ METRIC_QUERIES: Final = "MetricQueries"
 METRIC_SERIES: Final = "MetricSeries"
 #: Runs in which metrics could not be read.
 METRICS_UNREADABLE: Final = "MetricsUnreadable"
+
+
+# The controllers of a platform, and how many calls of each Lambda keeps room for.
+
+#: The minute's function continues where it ended: a second call would only wait. Events of several nodes are
+#: decided at the same time.
+HEALTH_CALLS: Final[Mapping[str, int]] = {"health-minute": 1, "health-signals": 5}
+SHIFT_CALLS: Final[Mapping[str, int]] = {SHIFT_CONTROLLER: 1}
+
+
+@dataclass(frozen=True, slots=True)
+class Controller:
+    """A controller of the Operations stack."""
+
+    title: str
+    """Its name in texts."""
+    service: str
+    """Dimension of its metrics."""
+    minute_function: str
+    """Its function that runs once per minute."""
+    calls: Mapping[str, int]
+    """Calls of each of its functions that may run at the same time."""
+
+
+HEALTH: Final = Controller("GPU health", HEALTH_SERVICE, "health-minute", HEALTH_CALLS)
+SHIFT: Final = Controller("capacity shift", SHIFT_SERVICE, SHIFT_CONTROLLER, SHIFT_CALLS)
+CONTROLLERS: Final = (HEALTH, SHIFT)
+CONTROLLER_CALLS: Final[Mapping[str, int]] = {**HEALTH_CALLS, **SHIFT_CALLS}

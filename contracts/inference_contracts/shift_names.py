@@ -1,8 +1,11 @@
-"""Names of the capacity shift that the library, the constructs and its function share."""
+"""The capacity shift: its names, and what it moves, one JSON document that ships with its function."""
 
 from __future__ import annotations
 
-from typing import Final, Literal
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, Final, Literal, Self
 
 #: What the capacity shift does with its decisions: only record them, or carry them out.
 ShiftAction = Literal["observe", "shift"]
@@ -53,3 +56,88 @@ CEILING_SECONDS: Final = 600
 def ceiling_identifier(model: str) -> str:
     """Return the identifier of a model's ceiling in the table of batch's records."""
     return f"{CEILING_PREFIX}{model}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShiftedWorkers:
+    """The elastic workers of a role."""
+
+    name: str
+    """Name of their ScaledObject on EKS, and of their service on ECS."""
+    namespace: str
+    """Namespace of the ScaledObject. ECS has none."""
+    release: str
+    role: str
+    """`release`, `role`: Labels of their series."""
+    model: str
+    pool: str
+    """The pool whose nodes they use."""
+    least: int
+    most: int
+    """`least`, `most`: Range of replicas in the blueprint."""
+    capacity: float
+    """Requests in flight that one worker carries within the objectives."""
+    accelerators: int
+    """Accelerators of one worker."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShiftedQueue:
+    """A pool with a queue for jobs."""
+
+    pool: str
+    """Name of the pool and of its ClusterQueue."""
+    resource: str
+    """Resource name of its accelerators."""
+    accelerators: int
+    """Accelerators that elastic workers and jobs may have together."""
+    quota: int
+    """Quota of the blueprint: what is left if all workers run."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShiftConfiguration:
+    """The part of a blueprint and its plan that the function needs."""
+
+    action: ShiftAction
+    """Whether decisions are carried out."""
+    safety_percent: int
+    """Margin above the forecast."""
+    reclaim_seconds: int
+    """Within this time lent replicas are back."""
+    workers: tuple[ShiftedWorkers, ...]
+    """Elastic workers."""
+    queues: tuple[ShiftedQueue, ...]
+    """Pools with a queue for jobs."""
+    batch_places: Mapping[str, int]
+    """Places of batch by model, if no interactive request needs the model."""
+
+    def batch_share(self, workers: ShiftedWorkers) -> int:
+        """Return the places of batch that belong to workers, if nothing else uses them.
+
+        The places of a model are divided among its releases by what they carry. Each role of a release has
+        all of its release's places: a request needs both.
+        """
+        places = self.batch_places.get(workers.model, 0)
+        carried: dict[str, float] = {}
+        for each in self.workers:
+            if each.model == workers.model:
+                carried[each.release] = max(carried.get(each.release, 0.0), each.capacity * each.most)
+        # Rounded down, so that all together never exceed the model's.
+        return int(places * carried[workers.release] / sum(carried.values()))
+
+    def as_json(self) -> str:
+        """Return the document."""
+        return json.dumps(asdict(self), indent=1, sort_keys=True) + "\n"
+
+    @classmethod
+    def from_json(cls, text: str) -> Self:
+        """Return the configuration of what `as_json` returned."""
+        found: dict[str, Any] = json.loads(text)
+        return cls(
+            **{
+                **found,
+                "workers": tuple(ShiftedWorkers(**each) for each in found["workers"]),
+                "queues": tuple(ShiftedQueue(**each) for each in found["queues"]),
+            }
+        )

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from inference_blueprints.measure.shift_simulation.traced_workers import MovedWorkers, TracedWorkers
     from inference_blueprints.serving.autoscaling.request_rates import RequestRates
     from inference_decisions.capacity_shift.shift_answer import DeploymentDecision
-    from inference_decisions.capacity_shift.shift_settings import ShiftSettings
+    from inference_decisions.capacity_shift.shift_view import ShiftSettings
 
 
 app = typer.Typer(help="Simulate the capacity shift, and explain its decisions.", no_args_is_help=True)
@@ -181,7 +181,7 @@ def _moved(name_or_path: str) -> tuple[ShiftSettings, Sequence[MovedWorkers], bo
         moved_workers,
     )
     from inference_blueprints.serving.plan import build_plan
-    from inference_decisions.capacity_shift.shift_settings import ShiftSettings
+    from inference_decisions.capacity_shift.shift_view import ShiftSettings
 
     blueprint = load(name_or_path).blueprint
     plan = build_plan(blueprint)

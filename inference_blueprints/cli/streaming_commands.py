@@ -66,7 +66,7 @@ def redrive(
         streaming_job,
     )
     from inference_contracts.dead_letters import REASONS
-    from inference_contracts.streaming_names import REDRIVE
+    from inference_contracts.streaming_job import REDRIVE
 
     unknown = [reason for reason in reasons or () if reason not in REASONS]
     if unknown:

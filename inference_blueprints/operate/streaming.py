@@ -14,7 +14,7 @@ from inference_blueprints.operate.aws.account import Account, readable_errors
 from inference_blueprints.operate.cloudformation.deployed_stacks import stack_outputs
 from inference_blueprints.spec.types import Blueprint, StreamingJob
 from inference_contracts.errors import UserError
-from inference_contracts.streaming_names import JOB_FUNCTIONS_OUTPUT
+from inference_contracts.streaming_job import JOB_FUNCTIONS_OUTPUT
 
 #: Calls the function with an event and returns its answer.
 Call = Callable[[Mapping[str, Any]], Mapping[str, Any]]

@@ -10,7 +10,7 @@ import inference_catalog as catalog
 from inference_blueprints.spec import types as spec
 from inference_blueprints.spec.invalid_values import usable
 from inference_catalog.catalogue import shipped
-from inference_catalog.span import node_count
+from inference_catalog.node_facts import node_count
 
 WorkerRole = Literal["aggregated", "prefill", "decode"]
 

@@ -10,8 +10,8 @@ from inference_blueprints.spec.invalid_values import usable
 from inference_blueprints.spec.types import Deployment, Environment, Model, Network, Pool, Spec, Workers
 from inference_blueprints.spec.wording import Path
 from inference_catalog.addresses import DEFAULT_ZONES
-from inference_contracts.controller_calls import HEALTH, SHIFT, Controller
 from inference_contracts.errors import Finding
+from inference_contracts.operations_names import HEALTH, SHIFT, Controller
 
 
 @dataclass(frozen=True, slots=True)

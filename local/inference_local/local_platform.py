@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Self
 from inference_blueprints.loading import LoadedBlueprint
 from inference_blueprints.serving.types import ServingPlan
 from inference_blueprints.spec.derived import controllers_of
-from inference_contracts.controller_calls import CONTROLLERS
+from inference_contracts.operations_names import CONTROLLERS
 from inference_local import platform_steps
 from inference_local.processes.child_processes import ProcessGroup
 from inference_local.processes.restarts import Restarts

@@ -2,17 +2,150 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, Final
 
 from aws_lambda_powertools import Logger
+from botocore.exceptions import BotoCoreError, ClientError
 
 from capacity_shift.cluster_numbers import ClusterNumbers, LiveQueue
-from inference_contracts.shift_configuration import ShiftConfiguration, ShiftedWorkers
+from inference_contracts import batch_names
+from inference_contracts.shift_names import ShiftConfiguration, ShiftedWorkers
+from inference_decisions.capacity_shift.demand_history import BIN_SECONDS, DemandHistory
 from inference_decisions.capacity_shift.shift_view import CellView, DeploymentView, PoolView
 from inference_decisions.promql.cloudwatch_promql import CloudWatchPromql
 from operations.operations_errors import MetricsError, OperationsError
 from operations.promql import text_literal
+
+# Real-time demand of the releases: their requests in flight, less those of batch.
+#
+# Requests in flight are the recording ``serving_requests_in_flight``, which CloudWatch gets by OTLP and
+# returns by PromQL. Batch's are the metric ``InFlight`` of its workers, which they write once a minute in
+# CloudWatch's embedded format and which only GetMetricData returns. CloudWatch keeps points of one minute for
+# 15 days: https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/cloudwatch_concepts.html
+
+Bins = dict[int, float]
+
+#: What is learnt from. It stays within the 15 days for which points of one minute are kept.
+_HISTORY_SECONDS: Final = 14 * 86400
+#: Length of one query: 1,440 points of a series.
+_QUERY_SECONDS: Final = 86400
+#: Newest part that is read again by each run, because points arrive late.
+_AGAIN_SECONDS: Final = 900
+#: Batch's workers write once a minute, each at its own second, and their lines arrive later than the series.
+#: So a bin has the mean of the lines of this time up to its end.
+_BATCH_SECONDS: Final = 180
+
+
+class DemandReader:
+    """Reads demand, and keeps what it read for the next run of the same process.
+
+    workers: The workers whose demand is read.
+    metrics: CloudWatch's PromQL.
+    cloudwatch: CloudWatch's client, for metrics of the embedded format.
+    """
+
+    def __init__(
+        self, platform: str, workers: Sequence[ShiftedWorkers], metrics: CloudWatchPromql, cloudwatch: Any
+    ) -> None:
+        self._platform, self._workers = platform, workers
+        self._metrics, self._cloudwatch = metrics, cloudwatch
+        self._all: dict[str, Bins] = defaultdict(dict)
+        self._batch: dict[str, Bins] = defaultdict(dict)
+        self._read_until = 0
+
+    def histories(self, now: float) -> Mapping[str, DemandHistory]:
+        """Return the real-time demand by the name of a ScaledObject, in requests in flight of its release.
+
+        Raises MetricsError if CloudWatch did not answer completely. What was read before is kept.
+        """
+        end = int(now) // BIN_SECONDS * BIN_SECONDS
+        start = max(end - _HISTORY_SECONDS, min(self._read_until, end) - _AGAIN_SECONDS)
+        for begin in range(start, end, _QUERY_SECONDS):
+            self._read(begin, min(begin + _QUERY_SECONDS, end))
+            # A run that is killed or fails goes on here, as long as its process lives.
+            self._read_until = min(begin + _QUERY_SECONDS, end)
+        self._forget(end - _HISTORY_SECONDS)
+        return self.known()
+
+    def known(self) -> Mapping[str, DemandHistory]:
+        """Return what earlier runs of this process read."""
+        return {
+            each.name: DemandHistory.of_samples(self._real_time(each))
+            for each in self._workers
+            if self._all.get(each.release)
+        }
+
+    def _read(self, start: int, end: int) -> None:
+        query = "sum by (release) (serving_requests_in_flight{platform=" + text_literal(self._platform) + "})"
+        # A point at a time is the newest sample before it, so the first point is the end of the first bin.
+        for series in self._metrics.range(query, start + BIN_SECONDS, end, BIN_SECONDS):
+            self._all[series.labels.get("release", "")].update(
+                (int(at), value) for at, value in series.points
+            )
+        for model, points in self._batch_in_flight(start - _BATCH_SECONDS, end):
+            self._batch[model].update(points)
+
+    def _batch_in_flight(self, start: int, end: int) -> Iterator[tuple[str, Bins]]:
+        """Yield the sum of batch's requests in flight by model, by the end of each bin."""
+        models = sorted({each.model for each in self._workers})
+        queries = [
+            {
+                "Id": f"m{place}",
+                "MetricStat": {
+                    "Metric": {
+                        "Namespace": batch_names.METRIC_NAMESPACE,
+                        "MetricName": batch_names.IN_FLIGHT,
+                        "Dimensions": [
+                            {"Name": batch_names.PLATFORM_DIMENSION, "Value": self._platform},
+                            {"Name": batch_names.MODEL_DIMENSION, "Value": model},
+                        ],
+                    },
+                    "Period": BIN_SECONDS,
+                    "Stat": "Sum",
+                },
+            }
+            for place, model in enumerate(models)
+        ]
+        request: dict[str, Any] = {
+            "MetricDataQueries": queries,
+            "StartTime": datetime.fromtimestamp(start, UTC),
+            "EndTime": datetime.fromtimestamp(end, UTC),
+        }
+        while True:
+            try:
+                answer = self._cloudwatch.get_metric_data(**request)
+            except (ClientError, BotoCoreError) as error:
+                raise MetricsError(f"CloudWatch did not answer: {error}") from error
+            for result in answer["MetricDataResults"]:
+                points = zip(result["Timestamps"], result["Values"], strict=True)
+                # The time of a point is the beginning of its period.
+                yield (
+                    models[int(result["Id"][1:])],
+                    {int(at.timestamp()) + BIN_SECONDS: value for at, value in points},
+                )
+            if not answer.get("NextToken"):
+                return
+            request["NextToken"] = answer["NextToken"]
+
+    def _real_time(self, workers: ShiftedWorkers) -> Iterator[tuple[float, float]]:
+        """Yield times and demand of a release. Batch's part is divided as all requests of the model are."""
+        releases = {each.release for each in self._workers if each.model == workers.model}
+        batch = self._batch.get(workers.model, {})
+        for at, value in self._all[workers.release].items():
+            near = [batch[each] for each in range(at, at - _BATCH_SECONDS, -BIN_SECONDS) if each in batch]
+            of_model = sum(self._all[release].get(at, 0.0) for release in releases)
+            of_batch = sum(near) / len(near) * value / of_model if near and of_model > 0 else 0.0
+            yield float(at), max(0.0, value - of_batch)
+
+    def _forget(self, before: int) -> None:
+        for bins in (*self._all.values(), *self._batch.values()):
+            for at in [each for each in bins if each < before]:
+                del bins[at]
+
 
 _logger = Logger(child=True)
 

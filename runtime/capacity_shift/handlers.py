@@ -15,16 +15,12 @@ from typing import Any
 from aws_lambda_powertools import Logger, Metrics
 from aws_lambda_powertools.metrics import MetricUnit
 
-from capacity_shift.cell_reader import CellReader
-from capacity_shift.cluster_numbers import ClusterNumbers
-from capacity_shift.demand_reader import DemandReader
-from capacity_shift.ecs_numbers import EcsNumbers
-from capacity_shift.kubernetes_numbers import KubernetesNumbers
+from capacity_shift.cell_reader import CellReader, DemandReader
+from capacity_shift.cluster_numbers import ClusterNumbers, EcsNumbers, KubernetesNumbers
 from capacity_shift.shift_changes import ShiftActuators
-from capacity_shift.shift_metrics import shift_figures
-from capacity_shift.shift_run import ShiftRun
+from capacity_shift.shift_run import ShiftRun, shift_figures
 from inference_contracts import operations_names, shift_names
-from inference_contracts.shift_configuration import ShiftConfiguration
+from inference_contracts.shift_names import ShiftConfiguration
 from inference_decisions.capacity_shift.shift_decision import decide
 from operations import aws_clients
 from operations.controller_settings import Cell, read_cell

@@ -18,11 +18,11 @@ from botocore.exceptions import BotoCoreError, ClientError
 from capacity_shift.cell_reader import LiveCell
 from capacity_shift.cluster_numbers import ClusterNumbers
 from inference_contracts.batch_names import EXPIRY_ATTRIBUTE, ID_ATTRIBUTE
-from inference_contracts.shift_configuration import ShiftConfiguration
 from inference_contracts.shift_names import (
     CEILING_AT,
     CEILING_PLACES,
     CEILING_SECONDS,
+    ShiftConfiguration,
     ceiling_identifier,
 )
 from inference_decisions.capacity_shift.shift_answer import ShiftDecision

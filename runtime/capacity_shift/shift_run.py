@@ -12,17 +12,14 @@ from dataclasses import dataclass
 
 from aws_lambda_powertools import Logger
 
-from capacity_shift.cell_reader import CellReader
-from capacity_shift.demand_reader import DemandReader
+from capacity_shift.cell_reader import CellReader, DemandReader
 from capacity_shift.shift_changes import ShiftActuators, make, model_ceilings
+from inference_contracts import operations_names, shift_names
 from inference_contracts.operations_names import SHIFT_SERVICE
-from inference_contracts.shift_configuration import ShiftConfiguration
-from inference_contracts.shift_names import SHIFT_ENTRY
+from inference_contracts.shift_names import SHIFT_ENTRY, ShiftConfiguration
 from inference_decisions.capacity_shift.demand_history import DemandHistory
 from inference_decisions.capacity_shift.shift_answer import ShiftDecision
-from inference_decisions.capacity_shift.shift_settings import FreezeSwitch, ShiftSettings
-from inference_decisions.capacity_shift.shift_state import ShiftState
-from inference_decisions.capacity_shift.shift_view import CellView
+from inference_decisions.capacity_shift.shift_view import CellView, FreezeSwitch, ShiftSettings, ShiftState
 from operations.freeze_switch import FreezeState
 from operations.operations_errors import MetricsError, TableError, VersionConflictError
 from operations.operations_table import AuditRecord, OperationsTable, StoredRecord
@@ -161,3 +158,26 @@ class ShiftRun:
             self._table.audit(AuditRecord(SHIFT_SERVICE, {"failed": failed}, now))
         except TableError:
             _logger.exception("the failures were not recorded")
+
+
+# Figures of a run, which the function writes as metrics.
+
+
+def shift_figures(outcome: ShiftOutcome) -> Mapping[str, float]:
+    """Return values by metric name.
+
+    outcome: What the run did.
+    """
+    decided = outcome.decision.deployments
+    codes = [{reason.code for reason in each.reasons} for each in decided]
+    return {
+        operations_names.RUNS: 1,
+        operations_names.FROZEN: int(any(each & {"frozen", "freeze_unknown"} for each in codes)),
+        operations_names.METRICS_UNREADABLE: int(not outcome.metrics_are_read),
+        shift_names.SHIFTS_OVERTAKEN: int(outcome.overtaken),
+        shift_names.SHIFT_CHANGES: len(outcome.done),
+        shift_names.SHIFT_FAILURES: len(outcome.failed),
+        shift_names.SHIFT_UNMEASURED: sum("metrics_missing" in each for each in codes),
+        shift_names.SHIFT_FLOORS: sum(each.floor for each in decided),
+        shift_names.SHIFT_BATCH_PLACES: sum(outcome.ceilings.values()),
+    }

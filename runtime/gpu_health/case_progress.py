@@ -14,8 +14,7 @@ from gpu_health.cell_repairs import CellRepairs, acting
 from gpu_health.watched_node import WatchedNode
 from inference_contracts import health_names as names
 from inference_contracts.health_names import CASES_IN_FLIGHT, LEFT_TO_PEOPLE
-from inference_contracts.operations_names import HEALTH_SERVICE
-from inference_contracts.operations_runbooks import REPLACEMENTS_HELD_RUNBOOK
+from inference_contracts.operations_names import HEALTH_SERVICE, REPLACEMENTS_HELD_RUNBOOK
 from inference_decisions.repairs.health_settings import HealthSettings
 from inference_decisions.repairs.repair_case import Evidence, RepairCase, opened_case
 from inference_decisions.repairs.repair_guards import (

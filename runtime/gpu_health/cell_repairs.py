@@ -11,11 +11,10 @@ from typing import Any, Final
 from botocore.exceptions import BotoCoreError, ClientError
 
 from gpu_health.case_store import CaseStore
-from gpu_health.dcgm_readings import dcgm_readings
 from gpu_health.health_platform import HealthPlatform
 from gpu_health.watched_node import WatchedNode, WatchedWorker
-from inference_decisions.repairs.live_node import DcgmReading, LiveNode
-from inference_decisions.repairs.repair_actions import RepairActionError, Verification
+from gpu_health.worker_metrics import dcgm_readings
+from inference_decisions.repairs.live_node import DcgmReading, LiveNode, RepairActionError, Verification
 from inference_decisions.repairs.repair_case import RepairCase
 from operations import aws_clients
 from operations.operations_errors import MetricsError, OperationsError

@@ -29,8 +29,13 @@ from gpu_health.node_reading import (
 from gpu_health.watched_node import WatchedNode, WatchedWorker
 from inference_contracts.health_names import CORDON_ANNOTATION, OVERFLOW_POOL
 from inference_contracts.metric_labels import RELEASE_LABEL_OF_PODS
-from inference_decisions.repairs.live_node import DcgmReading, LiveNode, NodeOwner
-from inference_decisions.repairs.repair_actions import RepairActionError, Verification
+from inference_decisions.repairs.live_node import (
+    DcgmReading,
+    LiveNode,
+    NodeOwner,
+    RepairActionError,
+    Verification,
+)
 from inference_decisions.repairs.repair_case import RepairCase
 from operations.operations_errors import KubernetesError
 

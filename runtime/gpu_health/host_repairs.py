@@ -25,13 +25,12 @@ from gpu_health.cell_repairs import (
     has_spare_place,
     terminate_in_group,
 )
-from gpu_health.dcgm_readings import listed_gpus
 from gpu_health.host_reading import ClusterReading, ContainerHost, HostTask
 from gpu_health.watched_node import WatchedNode, WatchedWorker
+from gpu_health.worker_metrics import listed_gpus
 from inference_contracts.health_names import DRAIN_ATTRIBUTE, FAULT_KINDS
 from inference_contracts.metric_labels import WORKER_ROLES
-from inference_decisions.repairs.live_node import LiveNode, Purchase
-from inference_decisions.repairs.repair_actions import RepairActionError, Verification
+from inference_decisions.repairs.live_node import LiveNode, Purchase, RepairActionError, Verification
 from inference_decisions.repairs.repair_case import Evidence, RepairCase, opened_case
 from inference_decisions.repairs.worker_windows import peer_name
 from operations import aws_clients

@@ -14,12 +14,11 @@ from botocore.exceptions import BotoCoreError, ClientError
 from gpu_health.case_progress import SHIFT_SECONDS, CaseProgress
 from gpu_health.case_store import Observation
 from gpu_health.cell_repairs import WorkerFigures
-from gpu_health.dcgm_readings import listed_gpus
 from gpu_health.fault_alarms import add_signals, alarm_signals
 from gpu_health.health_platform import health_platform
 from gpu_health.health_run import begin
 from gpu_health.watched_node import WatchedNode, WatchedWorker
-from gpu_health.worker_metrics import read_windows
+from gpu_health.worker_metrics import listed_gpus, read_windows
 from inference_contracts import health_names as names
 from inference_contracts import operations_names
 from inference_contracts.health_names import (
@@ -29,8 +28,7 @@ from inference_contracts.health_names import (
 )
 from inference_decisions.repairs.peer_comparison import compare
 from inference_decisions.repairs.repair_case import Evidence
-from inference_decisions.repairs.slow_workers import judge
-from inference_decisions.repairs.verdicts import Verdicts
+from inference_decisions.repairs.slow_workers import Verdicts, judge
 from inference_decisions.repairs.worker_windows import Numbers
 from operations import aws_clients
 from operations.operations_errors import MetricsError, OperationsError

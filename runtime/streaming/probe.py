@@ -15,8 +15,7 @@ from typing import Any, Final
 from inference_contracts.streaming_job import StreamingJobConfiguration
 from signals.connection import INTERACTIVE_TIMEOUTS
 from signals.reading import SignalReader, open_reader
-from streaming.job_document import job_configuration, store_address
-from streaming.job_topics import TopicWriter, event_writer
+from streaming.job_topics import TopicWriter, event_writer, job_configuration, store_address
 
 #: What the keys of probes begin with.
 PROBE_PREFIX: Final = "blueprints-probe-"

@@ -27,14 +27,19 @@ from typing import Any, Final, Protocol
 
 import boto3
 
-from inference_contracts.dead_letters import DeadLetter, DeadLetterError
-from inference_contracts.streamed_answers import StreamedAnswer, newest_event_seconds
+from inference_contracts.dead_letters import DeadLetter, DeadLetterError, StreamedAnswer, newest_event_seconds
 from inference_contracts.streaming_job import StreamingJobConfiguration
 from signals.connection import BULK_TIMEOUTS, open_client
 from signals.record import InvalidSignalError, SignalRecord
 from signals.store_errors import StoreError
-from streaming.job_document import job_configuration, store_address
-from streaming.job_topics import Positions, TopicReader, TopicRecord, event_writer
+from streaming.job_topics import (
+    Positions,
+    TopicReader,
+    TopicRecord,
+    event_writer,
+    job_configuration,
+    store_address,
+)
 from streaming.redrive_targets import (
     AnswerHistory,
     LetterModel,

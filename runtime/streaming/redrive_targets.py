@@ -11,8 +11,8 @@ import urllib3
 from botocore.exceptions import BotoCoreError, ClientError
 from urllib3.exceptions import HTTPError
 
+from inference_contracts.dead_letters import StreamedAnswer, redriven_name
 from inference_contracts.request_headers import SESSION_HEADER
-from inference_contracts.streamed_answers import StreamedAnswer, redriven_name
 from inference_contracts.streaming_job import StreamingJobConfiguration
 from signals.reading import SignalReader
 from signals.record import SignalRecord

@@ -14,7 +14,7 @@ from inference_blueprints.render.eks.chart_values import chart_values
 from inference_blueprints.serving.nodes.pool_quota import pool_quota
 from inference_blueprints.serving.types import ServingPlan
 from inference_blueprints.spec.types import Kueue, Pool, Purchase, Queueing
-from inference_catalog import system_nodes
+from inference_catalog import node_facts
 from inference_catalog.catalogue import shipped
 from inference_catalog.charts import Chart
 from inference_catalog.operating_system import SystemName
@@ -124,11 +124,11 @@ def _system_pool(image: NodeImage) -> PoolProperties:
     """Return the pool of routers that do not fit on the system nodes."""
     return PoolProperties(
         name=OVERFLOW_POOL,
-        instance_types=[catalog.instance_type(name) for name in system_nodes.OVERFLOW_INSTANCE_TYPES],
+        instance_types=[catalog.instance_type(name) for name in node_facts.OVERFLOW_INSTANCE_TYPES],
         system=shipped().operating_systems["bottlerocket"],
         image=image,
         capacity_types=["on-demand"],
-        max_nodes=system_nodes.OVERFLOW_MAXIMUM_NODES,
+        max_nodes=node_facts.OVERFLOW_MAXIMUM_NODES,
         disk_gib=80,
         labelled=False,
     )

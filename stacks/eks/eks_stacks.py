@@ -14,7 +14,7 @@ from inference_catalog import image_cache
 from inference_catalog.releases import NodeImage
 from inference_constructs.eks import PodScaler
 from inference_constructs.serving import listener_priorities
-from inference_contracts.shift_configuration import ShiftConfiguration
+from inference_contracts.shift_names import ShiftConfiguration
 from stacks.eks.capacity_stack import CapacityStack
 from stacks.eks.cluster_stack import ClusterStack
 from stacks.eks.model_stack import ModelStack

@@ -23,7 +23,7 @@ from inference_constructs.eks import KubectlAccess
 from inference_constructs.helm import HelmRelease
 from inference_constructs.network import Gateway
 from inference_constructs.observability import ContainerInsights
-from inference_contracts.controller_calls import HEALTH
+from inference_contracts.operations_names import HEALTH
 from stacks.canary import add_canary
 
 

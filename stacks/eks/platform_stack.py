@@ -15,9 +15,9 @@ from inference_blueprints.render.eks.chart_values import ScaledKind, chart_value
 from inference_blueprints.spec.types import Pool
 from inference_catalog.catalogue import shipped
 from inference_catalog.charts import Chart, charts
+from inference_catalog.node_facts import NEURON_SCHEDULER
 from inference_catalog.node_images import NEURON_RESOURCE
 from inference_catalog.operating_system import SystemName
-from inference_catalog.placement import NEURON_SCHEDULER
 from inference_constructs.eks import SCALER_ACCOUNT, KubectlAccess, PodScaler, SecretSync
 from inference_constructs.helm import HelmRelease
 from inference_constructs.network import LoadBalancerControllerIdentity

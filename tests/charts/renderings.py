@@ -14,8 +14,7 @@ from typing import Any
 import yaml
 
 from inference_blueprints.tools import helm
-from inference_catalog.chart_staging import stage_chart
-from inference_catalog.resources import charts_directory
+from inference_catalog.charts import charts_directory, stage_chart
 
 KUBERNETES_VERSION = "1.35"
 

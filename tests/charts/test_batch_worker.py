@@ -6,7 +6,7 @@ import copy
 
 import pytest
 
-from inference_catalog import batch_worker_sizes, placement
+from inference_catalog import fargate_sizes, node_facts
 from tests.charts.batch_worker import BOTH, CHART, FIXED, RELEASE, SCALED
 from tests.charts.llm_d import of_kind
 from tests.charts.renderings import Manifest, Render, Staged, run_helm
@@ -33,8 +33,8 @@ def test_a_pod_asks_for_what_plans_count(rendered: list[Manifest]) -> None:
     [container] = deployment["spec"]["template"]["spec"]["containers"]
     asked = container["resources"]["requests"]
     assert (asked["cpu"], asked["memory"]) == (
-        str(batch_worker_sizes.POD_VCPU),
-        f"{batch_worker_sizes.POD_MEMORY_GIB}Gi",
+        str(fargate_sizes.POD_VCPU),
+        f"{fargate_sizes.POD_MEMORY_GIB}Gi",
     )
 
 
@@ -55,7 +55,7 @@ def test_pods_keep_off_accelerators_and_hold_no_right_of_the_cluster(rendered: l
     [term] = pod["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"][
         "nodeSelectorTerms"
     ]
-    assert {"key": placement.POOL_LABEL, "operator": "DoesNotExist"} in term["matchExpressions"]
+    assert {"key": node_facts.POOL_LABEL, "operator": "DoesNotExist"} in term["matchExpressions"]
     assert pod["automountServiceAccountToken"] is False
     [container] = pod["containers"]
     assert container["securityContext"] == {

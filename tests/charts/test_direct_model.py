@@ -10,8 +10,7 @@ import yaml
 
 from inference_blueprints.render.eks.model_values import deployment_values
 from inference_blueprints.serving.types import DeploymentPlan
-from inference_catalog.charts import charts
-from inference_catalog.resources import charts_directory
+from inference_catalog.charts import charts, charts_directory
 from tests.charts.direct import CHART, DEPLOYMENTS
 from tests.charts.llm_d import BUCKET, deployments, main_container, of_kind, pod, sidecars
 from tests.charts.renderings import Manifest, Render, Staged, run_helm

@@ -10,8 +10,7 @@ from inference_blueprints.resources import blueprints_directory
 from inference_blueprints.serving.plan import build_plan
 from inference_blueprints.serving.types import DeploymentPlan, FilePath, OwnAddress, WeightsBucket
 from inference_blueprints.spec.types import Blueprint
-from inference_catalog.charts import charts
-from inference_catalog.resources import charts_directory
+from inference_catalog.charts import charts, charts_directory
 from inference_local.manifests import validate_manifest
 from tests.charts.dynamo import (
     CHART,

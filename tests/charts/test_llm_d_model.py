@@ -11,9 +11,8 @@ import yaml
 
 from inference_blueprints.render.eks.model_values import deployment_values
 from inference_blueprints.serving.types import DeploymentPlan, OwnAddress
-from inference_catalog import placement
-from inference_catalog.charts import charts
-from inference_catalog.resources import charts_directory
+from inference_catalog import node_facts
+from inference_catalog.charts import charts, charts_directory
 from tests.charts.llm_d import (
     APART,
     BUCKET,
@@ -216,7 +215,7 @@ def test_workers_go_to_their_pool_and_the_router_to_no_pool(
         spec = pod(rendered, process.name)
         required = spec["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
         (term,) = required["nodeSelectorTerms"]
-        (rule,) = [each for each in term["matchExpressions"] if each["key"] == placement.POOL_LABEL]
+        (rule,) = [each for each in term["matchExpressions"] if each["key"] == node_facts.POOL_LABEL]
         assert rule.get("values") == ([process.pool] if process.pool else None)
         wishes = (
             spec["affinity"].get("podAffinity", {}).get("preferredDuringSchedulingIgnoredDuringExecution", [])

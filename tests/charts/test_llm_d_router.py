@@ -9,7 +9,7 @@ import yaml
 
 from inference_blueprints.render.eks.chart_values import chart_values
 from inference_blueprints.serving.types import DeploymentPlan
-from inference_catalog.resources import charts_directory
+from inference_catalog.charts import charts_directory
 from inference_local.manifests import validate_manifest
 from tests.charts.llm_d import (
     CHART,

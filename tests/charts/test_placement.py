@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from inference_blueprints.render.eks.model_values import deployment_values
 from inference_blueprints.serving.types import DeploymentPlan
-from inference_catalog import placement
+from inference_catalog import node_facts
 from tests.charts.dynamo import DEPLOYMENTS, components, main_container, pods
 from tests.charts.llm_d import BUCKET
 from tests.charts.renderings import Manifest, Render
@@ -20,7 +20,7 @@ def test_workers_go_to_their_pool_and_nobody_else_does(
         [term] = required["nodeSelectorTerms"]
         rules = {rule["key"]: rule for rule in term["matchExpressions"]}
         assert rules["kubernetes.io/arch"]["values"] == [process.architecture]
-        pool = rules[placement.POOL_LABEL]
+        pool = rules[node_facts.POOL_LABEL]
         if process.pool is None:
             assert pool["operator"] == "DoesNotExist"
             assert "tolerations" not in pod
@@ -32,8 +32,8 @@ def test_workers_go_to_their_pool_and_nobody_else_does(
         assert of_accelerators == {
             "key": resource,
             "operator": "Equal",
-            "value": placement.ACCELERATOR_TAINT_VALUE,
-            "effect": placement.ACCELERATOR_TAINT_EFFECT,
+            "value": node_facts.ACCELERATOR_TAINT_VALUE,
+            "effect": node_facts.ACCELERATOR_TAINT_EFFECT,
         }
         assert [(each["key"], each["value"], each["effect"]) for each in own] == [
             (each.key, each.value, each.effect) for each in process.tolerations[1:]
@@ -82,7 +82,7 @@ def test_packed_workers_stand_beside_the_workers_of_their_pool(render: Render) -
         process.name: rendered[process.name]["podTemplate"]["metadata"]["labels"]
         for process in deployment.processes
     }
-    assert placement.ACCELERATORS_LABEL not in labels["frontend"]
+    assert node_facts.ACCELERATORS_LABEL not in labels["frontend"]
     assert "podAffinity" not in rendered["frontend"]["podTemplate"]["spec"]["affinity"]
     weights = {}
     for name in ("prefill", "decode"):

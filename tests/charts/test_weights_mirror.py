@@ -13,9 +13,8 @@ import pytest
 import yaml
 
 from inference_blueprints.render.eks.model_values import deployment_values
-from inference_catalog import placement
-from inference_catalog.charts import charts
-from inference_catalog.resources import charts_directory
+from inference_catalog import node_facts
+from inference_catalog.charts import charts, charts_directory
 from inference_local.manifests import validate_manifest
 from inference_runtime import runtime_directory
 from tests.charts.dynamo import main_container, pods
@@ -108,7 +107,7 @@ def test_it_runs_without_privilege_on_nodes_without_a_pool(gated: list[Manifest]
     required = pod["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
     [term] = required["nodeSelectorTerms"]
     rules = {rule["key"]: rule["operator"] for rule in term["matchExpressions"]}
-    assert rules[placement.POOL_LABEL] == "DoesNotExist"
+    assert rules[node_facts.POOL_LABEL] == "DoesNotExist"
 
 
 def test_workers_wait_with_the_mirrors_program_for_its_prefix(gated: list[Manifest], render: Render) -> None:

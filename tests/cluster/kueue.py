@@ -10,7 +10,7 @@ from typing import Any
 import yaml
 
 from inference_blueprints.operate.kubernetes import Kubectl
-from inference_catalog import placement
+from inference_catalog import node_facts
 from inference_local.control_plane import artefacts, build
 from inference_local.control_plane.control_plane import (
     ENDLESS_ANNOTATION,
@@ -93,7 +93,7 @@ def queued_job(name: str, queue: str, devices: int, *, pool: str | None = None) 
         ],
     }
     if pool:
-        specification["nodeSelector"] = {placement.POOL_LABEL: pool}
+        specification["nodeSelector"] = {node_facts.POOL_LABEL: pool}
     return {
         "apiVersion": "batch/v1",
         "kind": "Job",

@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 
 from inference_blueprints.operate.kubernetes import Kubectl
-from inference_catalog import placement
+from inference_catalog import node_facts
 from tests.cluster.objects import KubernetesObject
 
 
@@ -67,6 +67,6 @@ def named_pool(pod: KubernetesObject) -> str:
         expression.get("values", [""])
         for term in required["nodeSelectorTerms"]
         for expression in term["matchExpressions"]
-        if expression["key"] == placement.POOL_LABEL
+        if expression["key"] == node_facts.POOL_LABEL
     ]
     return str(pool)

@@ -9,12 +9,12 @@ from typing import Any
 import boto3
 import pytest
 from capacity_shift.cell_reader import CellReader
-from capacity_shift.kubernetes_numbers import KubernetesNumbers, quota_of
+from capacity_shift.cluster_numbers import KubernetesNumbers, quota_of
 from capacity_shift.shift_changes import ShiftActuators, make
 
 from inference_blueprints.operate.kubernetes import Kubectl
 from inference_constructs.operations.eks_controlled_cluster import shift_rules
-from inference_decisions.capacity_shift.shift_settings import ShiftSettings
+from inference_decisions.capacity_shift.shift_view import ShiftSettings
 from inference_local.control_plane.control_plane import ControlPlane
 from operations.kubernetes_api import KubernetesApi
 from operations.operations_errors import KubernetesError

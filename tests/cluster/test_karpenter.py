@@ -10,7 +10,7 @@ import pytest
 
 import inference_catalog as catalog
 from inference_blueprints.operate.kubernetes import Kubectl
-from inference_catalog import placement
+from inference_catalog import node_facts
 from inference_local.control_plane.control_plane import ControlPlane
 from tests.cluster import matrix
 from tests.cluster.karpenter import karpenter, named, pools_and_classes
@@ -89,7 +89,7 @@ def test_pods_become_nodes_of_their_pool_and_nodes_go_with_them(
     for pod in pods(kubectl, namespace):
         if has(pod, "Ready"):
             labels = nodes[pod["spec"]["nodeName"]]
-            assert labels.get(placement.POOL_LABEL, "") == named_pool(pod)
+            assert labels.get(node_facts.POOL_LABEL, "") == named_pool(pod)
             assert labels["node.kubernetes.io/instance-type"] in _instance_types(
                 pools[labels["karpenter.sh/nodepool"]]
             )

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from inference_blueprints.operate.kubernetes import Kubectl
-from inference_catalog import placement
+from inference_catalog import node_facts
 from inference_local.control_plane.control_plane import ControlPlane
 from tests.cluster import matrix
 from tests.cluster.kueue import (
@@ -129,7 +129,7 @@ def test_what_is_borrowed_goes_back_to_the_pool_s_own_jobs(
 def _pools_of_jobs(kubectl: Kubectl) -> dict[str, str]:
     """The pool on which the pod of each job is ready, by job."""
     pools = {
-        each["metadata"]["name"]: each["metadata"]["labels"].get(placement.POOL_LABEL, "")
+        each["metadata"]["name"]: each["metadata"]["labels"].get(node_facts.POOL_LABEL, "")
         for each in kubectl.get("nodes")
     }
     return {

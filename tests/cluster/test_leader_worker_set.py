@@ -12,8 +12,7 @@ import yaml
 
 from inference_blueprints.operate.kubernetes import Kubectl
 from inference_blueprints.render.eks.model_values import deployment_values
-from inference_catalog.chart_staging import stage_chart
-from inference_catalog.resources import charts_directory
+from inference_catalog.charts import charts_directory, stage_chart
 from inference_local.control_plane import artefacts, build
 from inference_local.control_plane.control_plane import LOOPBACK, ControlPlane
 from inference_local.processes.free_ports import free_ports

@@ -16,15 +16,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from capacity_shift.kubernetes_numbers import KubernetesNumbers
+from capacity_shift.cluster_numbers import KubernetesNumbers
 
 from inference_blueprints.operate.kubernetes import Kubectl
 from inference_blueprints.render.eks.batch_worker_values import QueueScaling, batch_worker_values
 from inference_blueprints.render.eks.model_values import deployment_values
-from inference_catalog.chart_staging import stage_chart
-from inference_catalog.resources import charts_directory
+from inference_catalog.charts import charts_directory, stage_chart
 from inference_constructs.capacity.job_queue import QueueProperties, cluster_queue
-from inference_contracts.shift_configuration import ShiftedQueue, ShiftedWorkers
+from inference_contracts.shift_names import ShiftedQueue, ShiftedWorkers
 from inference_local.control_plane.control_plane import ControlPlane
 from operations.kubernetes_api import KubernetesApi
 from tests.charts import direct, dynamo, llm_d

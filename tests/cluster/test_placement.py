@@ -13,7 +13,7 @@ import pytest
 
 import inference_catalog as catalog
 from inference_blueprints.operate.kubernetes import Kubectl
-from inference_catalog import placement
+from inference_catalog import node_facts
 from tests.cluster.nodes import node, nodes_of
 from tests.cluster.objects import KubernetesObject, component_deployments, manifests, own_objects
 from tests.cluster.state import (
@@ -70,7 +70,7 @@ def cluster(kubectl: Kubectl, platforms: dict[str, Templates]) -> Iterator[Clust
     kubectl.apply([each for name, objects in workloads.items() for each in in_namespace(name, objects)])
     yield Cluster(
         {
-            each["metadata"]["name"]: each["metadata"]["labels"].get(placement.POOL_LABEL, "")
+            each["metadata"]["name"]: each["metadata"]["labels"].get(node_facts.POOL_LABEL, "")
             for each in nodes
         },
         workloads,
@@ -122,7 +122,7 @@ def _nodes(platform: str, templates: Templates) -> list[KubernetesObject]:
     found = []
     for each in manifests(templates):
         if each["kind"] == "NodePool":
-            pool = each["spec"]["template"]["metadata"].get("labels", {}).get(placement.POOL_LABEL)
+            pool = each["spec"]["template"]["metadata"].get("labels", {}).get(node_facts.POOL_LABEL)
             count = int(each["spec"]["limits"]["nodes"]) if pool else 1
             nodes = nodes_of(each, count, prefix=f"{platform}.")
             found += renamed(pool, f"{platform}.{pool}", nodes) if pool else nodes

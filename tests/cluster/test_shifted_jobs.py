@@ -14,10 +14,10 @@ from capacity_shift import handlers
 from moto import mock_aws
 
 from inference_blueprints.operate.kubernetes import Kubectl
-from inference_catalog import placement
+from inference_catalog import node_facts
 from inference_constructs.operations.shift_controller import SHIFT_DOCUMENT
 from inference_contracts import operations_names, shift_names
-from inference_contracts.shift_configuration import ShiftConfiguration
+from inference_contracts.shift_names import ShiftConfiguration
 from inference_local.control_plane.control_plane import ENDLESS_ANNOTATION, ControlPlane
 from tests.cluster.deaths import Deaths, intercept
 from tests.cluster.group_tokens import GroupTokens
@@ -265,7 +265,7 @@ def _workers(kubectl: Kubectl) -> int:
     return sum(
         has(each, "Ready")
         for each in pods(kubectl, JOB_NAMESPACE)
-        if each["metadata"]["labels"].get(placement.POOL_LABEL) == "l40s"
+        if each["metadata"]["labels"].get(node_facts.POOL_LABEL) == "l40s"
     )
 
 

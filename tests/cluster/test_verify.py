@@ -22,8 +22,7 @@ from inference_blueprints.operate.verify.synthesised_platform import ExpectedRel
 from inference_blueprints.operate.verify.verification import CLUSTER_CHECKS
 from inference_blueprints.operate.verify.verified_platform import RunningPlatform, VerifiedPlatform
 from inference_blueprints.serving.plan import build_plan
-from inference_catalog.chart_staging import stage_chart
-from inference_catalog.resources import charts_directory
+from inference_catalog.charts import charts_directory, stage_chart
 from inference_local.control_plane.control_plane import ControlPlane
 from tests.cluster.helm import helm
 from tests.cluster.nodes import node, nodes_of

@@ -12,7 +12,7 @@ import inference_catalog as catalog
 from inference_blueprints.loading import load_blueprint
 from inference_blueprints.serving.plan import build_plan
 from inference_blueprints.spec.types import Blueprint
-from inference_catalog.draft import DraftMethod
+from inference_catalog.model import DraftMethod
 from inference_local.processes.child_processes import ProcessGroup, RunningProcess
 from inference_local.serving.isolation import open_isolation
 from inference_local.serving.vllm_cpu.argument_rules import RuledWorker

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from inference_contracts.streamed_answers import StreamedAnswer
+from inference_contracts.dead_letters import StreamedAnswer
 from inference_local.streaming.streaming_clients import read_history
 from tests.local.conftest import Run
 

@@ -12,8 +12,7 @@ from typing import Any
 
 import pytest
 
-from inference_contracts.dead_letters import DeadLetter, EventPosition
-from inference_contracts.streamed_answers import StreamedAnswer
+from inference_contracts.dead_letters import DeadLetter, EventPosition, StreamedAnswer
 from inference_contracts.streaming_job import JobKafka, StreamingJobConfiguration
 from inference_local.emulator.serverless_cache.valkey_server import ValkeyServer
 from inference_local.processes.child_processes import ProcessGroup

@@ -16,7 +16,7 @@ import openai
 from openai.types import Batch
 
 from inference_blueprints.spec.types import Blueprint
-from inference_contracts import batch_environment
+from inference_contracts import batch_names
 from inference_local.batch.api_listener import find_batch, local_token
 from inference_local.batch.worker_releases import worker_releases
 from inference_local.emulator.emulator import Emulator
@@ -25,10 +25,10 @@ from inference_local.run_state import RunningBatch
 from inference_runtime import runtime_directory
 
 _SHORTER_TIMES = {
-    batch_environment.HEARTBEAT_SECONDS: "2",
-    batch_environment.VISIBILITY_SECONDS: "10",
-    batch_environment.DRAIN_SECONDS: "1",
-    batch_environment.POLL_SECONDS: "2",
+    batch_names.HEARTBEAT_SECONDS: "2",
+    batch_names.VISIBILITY_SECONDS: "10",
+    batch_names.DRAIN_SECONDS: "1",
+    batch_names.POLL_SECONDS: "2",
 }
 
 
@@ -135,7 +135,7 @@ class UpgradedJob:
             **release.environment,
             **self._emulator.environment(),
             **_SHORTER_TIMES,
-            batch_environment.ENDPOINT: self._model.address,
+            batch_names.ENDPOINT: self._model.address,
             "PATH": os.defpath,
             "PYTHONPATH": str(code or runtime_directory()),
             "HOME": str(self._folder),

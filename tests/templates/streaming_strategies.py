@@ -7,7 +7,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from inference_catalog.streaming_figures import regions_without_flink_logs
+from inference_catalog.figures import regions_without_flink_logs
 
 Document = dict[str, Any]
 Draw = Callable[[st.SearchStrategy[Any]], Any]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from inference_contracts import batch_environment
+from inference_contracts import batch_names
 from tests.templates.conftest import Synthesise, SynthesiseShipped
 from tests.templates.support import Templates
 
@@ -42,7 +42,7 @@ def targets(templates: Templates, stack: str) -> Iterator[str]:
             # `batch.scheduling.handlers` calls it with the type Event.
             arns = [
                 {"Fn::GetAtt": [variables[name]["Ref"]]}
-                for name in (batch_environment.CLOSE_FUNCTION,)
+                for name in (batch_names.CLOSE_FUNCTION,)
                 if name in variables
             ]
         for arn in arns:

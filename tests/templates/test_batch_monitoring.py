@@ -12,7 +12,7 @@ import pytest
 
 import inference_catalog as catalog
 from batch.completion import handlers
-from batch.jobs.job_record import Job, JobError, RequestCounts
+from batch.jobs.job_table import Job, JobError, RequestCounts
 from batch.jobs.spending import Figures
 from batch.scheduling.observation import Backlog, report
 from batch.worker.metrics import Metrics

@@ -12,9 +12,9 @@ from inference_blueprints.loading import parse_blueprint
 from inference_blueprints.serving.plan import build_plan
 from inference_blueprints.serving.scaling.shift_of_plan import shift_configuration_of
 from inference_constructs.operations.eks_controlled_cluster import shift_rules
-from inference_contracts import batch_environment, operations_names, shift_names
-from inference_contracts.operations_runbooks import OPERATIONS_RUNBOOKS
-from inference_contracts.shift_configuration import ShiftConfiguration
+from inference_contracts import batch_names, operations_names, shift_names
+from inference_contracts.operations_names import OPERATIONS_RUNBOOKS
+from inference_contracts.shift_names import ShiftConfiguration
 from tests.templates.conftest import BASE, Synthesise
 from tests.templates.support import Templates, listed, statements, text
 
@@ -112,7 +112,7 @@ def test_a_shift_that_observes_changes_nothing_anywhere(watching: Templates) -> 
     assert {verb for _, verbs in rules(watching).values() for verb in verbs} == {"get"}
     writes = [each for each in policy(watching) if "dynamodb:PutItem" in listed(each["Action"])]
     assert len(writes) == 1, "only the state of the controllers"
-    assert batch_environment.CEILINGS not in scheduler_environment(watching)
+    assert batch_names.CEILINGS not in scheduler_environment(watching)
 
 
 def test_the_shift_writes_ceilings_of_batch_and_none_of_its_jobs(lending: Templates) -> None:
@@ -154,15 +154,15 @@ def test_without_queues_for_jobs_there_is_no_rule_about_them() -> None:
 
 
 def test_batch_reads_the_ceilings_of_the_elastic_models(lending: Templates) -> None:
-    assert scheduler_environment(lending)[batch_environment.CEILINGS] == BASE["spec"]["models"][0]["name"]
+    assert scheduler_environment(lending)[batch_names.CEILINGS] == BASE["spec"]["models"][0]["name"]
 
 
 def test_a_worker_of_batch_reads_the_ceiling_of_its_model_and_nothing_else(
     lending: Templates, watching: Templates
 ) -> None:
-    name = batch_environment.CEILINGS_TABLE
+    name = batch_names.CEILINGS_TABLE
     assert name not in worker_environment(watching)
-    assert worker_environment(lending)[name] == text(scheduler_environment(lending)[batch_environment.TABLE])
+    assert worker_environment(lending)[name] == text(scheduler_environment(lending)[batch_names.TABLE])
     (ceiling,) = (
         each
         for role in lending.properties("AWS::IAM::Role", "Batch")

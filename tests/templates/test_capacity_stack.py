@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from inference_catalog import placement
+from inference_catalog import node_facts
 from inference_catalog.releases import shipped_releases
 from tests.templates.conftest import Synthesise
 from tests.templates.support import Templates
@@ -58,7 +58,7 @@ def test_limits_are_nodes_times_accelerators(synthesise: Synthesise) -> None:
 
 def test_pods_find_the_pool_and_others_stay_away(base_templates: Templates) -> None:
     template = spec_of(base_templates, "NodePool")["template"]
-    assert template["metadata"]["labels"] == {placement.POOL_LABEL: "l40s"}
+    assert template["metadata"]["labels"] == {node_facts.POOL_LABEL: "l40s"}
     assert template["spec"]["taints"] == [{"key": "nvidia.com/gpu", "value": "true", "effect": "NoSchedule"}]
 
 

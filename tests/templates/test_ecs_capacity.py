@@ -21,7 +21,7 @@ import inference_catalog as catalog
 from inference_blueprints.loading import load_blueprint
 from inference_blueprints.serving.plan import build_plan
 from inference_catalog.ecs_hosts import ecs_host_image
-from inference_catalog.efa import efa_layout
+from inference_catalog.node_facts import efa_layout
 from inference_contracts.ecs_names import NEURON_LOCKS_FOLDER
 from stacks.ecs.capacity_stack import EcsCapacityStack
 from stacks.ecs.cluster_stack import EcsClusterStack

@@ -17,8 +17,8 @@ from inference_blueprints.render.ecs.ecs_target import EcsTarget
 from inference_blueprints.serving.plan import build_plan
 from inference_blueprints.serving.scaling.shift_of_plan import shift_configuration_of
 from inference_catalog.tags import PLATFORM_TAG
-from inference_contracts import batch_environment, operations_names
-from inference_contracts.shift_configuration import ShiftConfiguration
+from inference_contracts import batch_names, operations_names
+from inference_contracts.shift_names import ShiftConfiguration
 from tests.templates.checks.lint import lint
 from tests.templates.checks.wildcards import unexplained_wildcards
 from tests.templates.support import Templates, listed, statements, text
@@ -171,9 +171,9 @@ def test_batch_reads_its_ceilings_only_if_the_shift_acts(lending: Templates, wat
             for each in templates.properties("AWS::Lambda::Function", "Batch")
             if each["Handler"] == "batch.scheduling.handlers.schedule"
         )
-        assert (batch_environment.CEILINGS in scheduler) == expected
+        assert (batch_names.CEILINGS in scheduler) == expected
         workers = json.dumps(templates.properties("AWS::ECS::TaskDefinition", "Batch"))
-        assert (batch_environment.CEILINGS_TABLE in workers) == expected
+        assert (batch_names.CEILINGS_TABLE in workers) == expected
 
 
 def test_every_wildcard_has_a_reason(lending: Templates) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from inference_catalog.resources import charts_directory
+from inference_catalog.charts import charts_directory
 from tests.templates.conftest import SynthesiseShipped
 
 _WRITES = {"patch", "update", "*"}

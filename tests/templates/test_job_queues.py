@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
-from inference_catalog import placement
+from inference_catalog import node_facts
 from tests.templates.conftest import Synthesise
 from tests.templates.support import Templates, text
 
@@ -69,7 +69,7 @@ def test_without_the_section_there_is_neither_chart_nor_queue(base_templates: Te
 
 def test_admitted_pods_go_to_the_pool_and_tolerate_its_taints(templates: Templates) -> None:
     assert spec_of(templates, "ResourceFlavor", "b") == {
-        "nodeLabels": {placement.POOL_LABEL: "b"},
+        "nodeLabels": {node_facts.POOL_LABEL: "b"},
         "tolerations": [
             {"key": "nvidia.com/gpu", "operator": "Equal", "value": "true", "effect": "NoSchedule"},
             {"key": "team", "operator": "Equal", "value": "ads", "effect": "NoSchedule"},

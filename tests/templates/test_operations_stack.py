@@ -15,8 +15,7 @@ from inference_blueprints.resources import root
 from inference_blueprints.spec.types import Pool
 from inference_constructs.code_staging import stage_packages
 from inference_contracts import health_names, operations_names
-from inference_contracts.controller_calls import CONTROLLER_CALLS
-from inference_contracts.operations_runbooks import OPERATIONS_RUNBOOKS
+from inference_contracts.operations_names import CONTROLLER_CALLS, OPERATIONS_RUNBOOKS
 from inference_decisions.repairs.health_settings import HealthSettings
 from stacks.eks.platform_stack import MODEL_NAMESPACE
 from tests.templates.conftest import BASE, Synthesise

@@ -13,7 +13,7 @@ from aws_cdk.assertions import Template
 
 from inference_constructs.streaming.stream_alarms import StreamAlarms
 from inference_constructs.streaming.stream_metrics import StreamMetrics
-from inference_contracts.streaming_names import DEAD_LETTERS_METRIC
+from inference_contracts.streaming_job import DEAD_LETTERS_METRIC
 from inference_local.emulator.alarms.alarm_definition import MetricStat, parse_alarm
 from inference_local.emulator.alarms.metric_alarms import evaluate
 from inference_local.emulator.alarms.period_statistics import MetricSample

@@ -12,7 +12,7 @@ from cfnlint.schema.manager import PROVIDER_SCHEMA_MANAGER
 
 import inference_catalog as catalog
 from inference_blueprints.resources import root
-from inference_catalog.streaming_figures import regions_without_flink_logs
+from inference_catalog.figures import regions_without_flink_logs
 from inference_constructs.code_staging import stage_packages
 from inference_constructs.streaming.job_program import JOB_MODULE, copy_sources
 

@@ -17,9 +17,8 @@ from inference_blueprints.operate.changes.platform_change import Held, PlatformC
 from inference_blueprints.report.pricing.streaming_price import ALARMS_PER_STREAM
 from inference_blueprints.resources import root
 from inference_blueprints.spec.source import shipped
-from inference_contracts.streamed_answers import redriven_name
-from inference_contracts.streaming_job import StreamingJobConfiguration
-from inference_contracts.streaming_names import STREAMING_RUNBOOKS
+from inference_contracts.dead_letters import redriven_name
+from inference_contracts.streaming_job import STREAMING_RUNBOOKS, StreamingJobConfiguration
 from tests.templates.conftest import Synthesise
 from tests.templates.streaming_users import user_of
 from tests.templates.support import Templates, listed, statements, text

@@ -19,7 +19,7 @@ from inference_local.emulator.emulator import Emulator
 
 sys.path.append(str(ROOT / "runtime"))
 
-from batch.contracts.job_description import JobDescription
+from batch.contracts.request import JobDescription
 from batch.contracts.shard import ShardDone, ShardLine
 from inference_contracts.batch_keys import JobKeys
 

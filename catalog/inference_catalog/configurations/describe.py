@@ -6,12 +6,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from inference_catalog.catalogue import shipped
-from inference_catalog.configurations.architecture import Architecture
-from inference_catalog.configurations.config_fields import ConfigFields, ModelConfigError
+from inference_catalog.configurations.config_fields import Architecture, ConfigFields, ModelConfigError
 from inference_catalog.configurations.draft_shape import describe_draft, draft_class
 from inference_catalog.configurations.quantisation import read_scheme, weight_sizes
-from inference_catalog.configurations.text_shape import TextShape, read_text_shape
-from inference_catalog.configurations.vision_shape import read_vision_shape
+from inference_catalog.configurations.text_shape import TextShape, read_text_shape, read_vision_shape
 from inference_catalog.configurations.weight_modules import (
     WeightModules,
     language_modules,

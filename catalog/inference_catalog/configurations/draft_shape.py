@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from inference_catalog.configurations.architecture import Architecture
-from inference_catalog.configurations.config_fields import ConfigFields
+from inference_catalog.configurations.config_fields import Architecture, ConfigFields
 from inference_catalog.configurations.text_shape import TextShape, read_text_shape
-from inference_catalog.draft import DraftClass
+from inference_catalog.model import DraftClass
 
 #: A Llama layer counts a draft's: its widths and heads have the same fields.
 _LAYERS_OF = "LlamaForCausalLM"

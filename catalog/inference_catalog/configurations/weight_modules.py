@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from inference_catalog.configurations.architecture import Architecture
+from inference_catalog.configurations.config_fields import Architecture
 from inference_catalog.configurations.text_shape import TextShape
 
 

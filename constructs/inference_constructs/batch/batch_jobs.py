@@ -31,7 +31,7 @@ from inference_constructs.findings import acknowledge, acknowledge_grants, ackno
 from inference_constructs.function_calls import scheduler_role, undelivered_events
 from inference_constructs.signals.signal_access import SignalAccess
 from inference_constructs.signals.signal_publisher import SignalPublisher
-from inference_contracts import batch_environment, batch_names
+from inference_contracts import batch_names
 from inference_contracts.batch_configuration import Configuration
 from inference_contracts.batch_keys import FILES_PREFIX, JOBS_PREFIX
 from inference_contracts.batch_limits import SCHEDULE_SECONDS
@@ -108,11 +108,11 @@ class BatchJobs(Construct):
             model: BatchShardQueue(self, f"Shards-{model}") for model in configuration.models
         }
         environment = {
-            batch_environment.TABLE: store.table_name,
-            batch_environment.BUCKET: store.bucket_name,
-            batch_environment.PROGRESS_TABLE: store.progress_table_name,
-            batch_environment.PLATFORM: configuration.platform,
-            batch_environment.CONFIGURATION: _CONFIGURATION,
+            batch_names.TABLE: store.table_name,
+            batch_names.BUCKET: store.bucket_name,
+            batch_names.PROGRESS_TABLE: store.progress_table_name,
+            batch_names.PLATFORM: configuration.platform,
+            batch_names.CONFIGURATION: _CONFIGURATION,
         }
         layer = parquet_layers().get(self._stack.region)
         self._parquet_layers = (layer,) if layer else ()
@@ -122,16 +122,16 @@ class BatchJobs(Construct):
             functions["publish"] = publisher.function
         self.state_machine = self._add_state_machine(functions)
         environment |= {
-            batch_environment.STATE_MACHINE_ARN: self.state_machine.state_machine_arn,
-            batch_environment.ACCOUNT: self._stack.account,
-            batch_environment.QUEUE_URLS: self._stack.to_json_string(
+            batch_names.STATE_MACHINE_ARN: self.state_machine.state_machine_arn,
+            batch_names.ACCOUNT: self._stack.account,
+            batch_names.QUEUE_URLS: self._stack.to_json_string(
                 {model: queue.queue_url for model, queue in self.shard_queues.items()}
             ),
         }
         others = {name: self._function(name, each, environment) for name, each in OTHER_FUNCTIONS.items()}
         self._let_close(others["schedule"], others["close"])
         if limited:
-            others["schedule"].add_environment(batch_environment.CEILINGS, ",".join(limited))
+            others["schedule"].add_environment(batch_names.CEILINGS, ",".join(limited))
         self.functions = {**functions, **others}
         self.api, self.authorizer = others["api"], others["authorizer"]
         self._add_triggers(others)
@@ -144,7 +144,7 @@ class BatchJobs(Construct):
         The scheduler's call is asynchronous, and so are those of the event rules: `close` keeps the two
         repetitions that Lambda makes of such a call, because nothing else repeats it for CLOSE_SECONDS.
         """
-        scheduler_function.add_environment(batch_environment.CLOSE_FUNCTION, close.function_name)
+        scheduler_function.add_environment(batch_names.CLOSE_FUNCTION, close.function_name)
         iam.Grant.add_to_principal(
             grantee=scheduler_function, actions=["lambda:InvokeFunction"], resource_arns=[close.function_arn]
         )

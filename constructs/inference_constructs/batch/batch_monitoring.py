@@ -16,7 +16,7 @@ from inference_constructs.batch.batch_metrics import BatchMetrics
 from inference_constructs.batch.batch_shard_queue import BatchShardQueue
 from inference_contracts import batch_names
 from inference_contracts.batch_configuration import Configuration
-from inference_contracts.batch_states import ENDS
+from inference_contracts.batch_names import ENDS
 from inference_contracts.units import SECONDS_PER_HOUR
 
 _WIDTH, _HEIGHT = 12, 6

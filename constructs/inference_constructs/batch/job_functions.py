@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from inference_contracts import batch_environment
+from inference_contracts import batch_names
 from inference_contracts.batch_keys import FILES_PREFIX, JOBS_PREFIX, UPLOADS_PREFIX, JobKeys
 from inference_contracts.batch_limits import AUTHORIZER_SECONDS, RESERVED_CALLS
 
@@ -187,7 +187,7 @@ OTHER_FUNCTIONS: Mapping[str, JobFunction] = {
     "authorizer": JobFunction(
         "batch.authorizer.handler.handle",
         timeout_seconds=20,
-        environment={batch_environment.AUTHORIZER_SECONDS: str(AUTHORIZER_SECONDS)},
+        environment={batch_names.AUTHORIZER_SECONDS: str(AUTHORIZER_SECONDS)},
         reserved=RESERVED_CALLS["authorizer"],
     ),
 }

@@ -9,7 +9,7 @@ from typing import Any
 from aws_cdk import aws_eks_v2 as eks
 from constructs import Construct
 
-from inference_catalog import placement
+from inference_catalog import node_facts
 
 Manifest = dict[str, Any]
 
@@ -44,7 +44,7 @@ def resource_flavor(queue: QueueProperties) -> Manifest:
         "ResourceFlavor",
         {"name": queue.pool},
         {
-            "nodeLabels": {placement.POOL_LABEL: queue.pool},
+            "nodeLabels": {node_facts.POOL_LABEL: queue.pool},
             "tolerations": [_toleration(taint) for taint in queue.taints],
         },
     )

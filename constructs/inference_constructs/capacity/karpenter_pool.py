@@ -9,19 +9,20 @@ from typing import Any
 from aws_cdk import aws_eks_v2 as eks
 from constructs import Construct
 
-from inference_catalog import InstanceType, placement
+from inference_catalog import InstanceType, node_facts
 from inference_catalog.addresses import PODS_PER_NODE
 from inference_catalog.catalogue import shipped
-from inference_catalog.efa import efa_layout, efa_layouts_are_one
 from inference_catalog.image_cache import DATA_DEVICE, INITIALIZATION_MIB_PER_SECOND
+from inference_catalog.node_facts import (
+    FREE_GP3_OPERATIONS,
+    OPERATIONS_PER_MIB_PER_SECOND,
+    efa_layout,
+    efa_layouts_are_one,
+    gp3_mib_per_second,
+)
 from inference_catalog.node_images import NEURON_RESOURCE, NVIDIA_RESOURCE, image_parameter
 from inference_catalog.operating_system import KUBE_RESERVED_MIB, OperatingSystem
 from inference_catalog.releases import NodeImage
-from inference_catalog.volumes import (
-    FREE_GP3_OPERATIONS,
-    OPERATIONS_PER_MIB_PER_SECOND,
-    gp3_mib_per_second,
-)
 from inference_constructs.capacity import al2023, bottlerocket
 from inference_constructs.capacity.reserved_instances import ReservedInstances
 
@@ -185,8 +186,8 @@ def node_taints(pool: PoolProperties) -> list[Manifest]:
     return [
         {
             "key": resource,
-            "value": placement.ACCELERATOR_TAINT_VALUE,
-            "effect": placement.ACCELERATOR_TAINT_EFFECT,
+            "value": node_facts.ACCELERATOR_TAINT_VALUE,
+            "effect": node_facts.ACCELERATOR_TAINT_EFFECT,
         },
         *own,
     ]
@@ -256,11 +257,11 @@ def _labels(pool: PoolProperties) -> dict[str, str]:
     """Return labels for the pods of the pool and for the device plug-ins."""
     labels = dict(pool.labels)
     if pool.labelled:
-        labels[placement.POOL_LABEL] = pool.name
+        labels[node_facts.POOL_LABEL] = pool.name
     if pool.efa:
-        labels[placement.EFA_LABEL] = placement.EFA_LABEL_VALUE
+        labels[node_facts.EFA_LABEL] = node_facts.EFA_LABEL_VALUE
     if not pool.system.has_device_plugin:
-        labels[placement.DEVICE_PLUGIN_LABEL] = placement.DEVICE_PLUGIN_LABEL_VALUE
+        labels[node_facts.DEVICE_PLUGIN_LABEL] = node_facts.DEVICE_PLUGIN_LABEL_VALUE
     return labels
 
 

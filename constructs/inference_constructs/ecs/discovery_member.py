@@ -15,7 +15,7 @@ from aws_cdk import aws_secretsmanager as secretsmanager
 from aws_cdk import aws_servicediscovery as servicediscovery
 from constructs import Construct
 
-from inference_catalog.discovery_images import etcd_image, shell_image
+from inference_catalog.ecs_images import etcd_image, shell_image
 from inference_constructs.ecs.discovery_files import DISCOVERY_USER, DiscoveryFiles
 from inference_constructs.ecs.task_roles import fargate_task
 from inference_constructs.findings import acknowledge, acknowledge_grants

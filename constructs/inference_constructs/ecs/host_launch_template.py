@@ -13,10 +13,10 @@ from aws_cdk import aws_ec2 as ec2
 from constructs import Construct
 
 from inference_catalog.ecs_hosts import EcsHostImage
-from inference_catalog.efa import efa_layout
-from inference_catalog.volumes import (
+from inference_catalog.node_facts import (
     FREE_GP3_OPERATIONS,
     OPERATIONS_PER_MIB_PER_SECOND,
+    efa_layout,
     image_volume_mib_per_second,
 )
 from inference_constructs.ecs.host_properties import HostProperties

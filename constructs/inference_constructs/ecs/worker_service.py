@@ -13,7 +13,7 @@ from aws_cdk import aws_ecs as ecs
 from aws_cdk import aws_iam as iam
 from constructs import Construct
 
-from inference_catalog import batch_worker_sizes
+from inference_catalog import fargate_sizes
 from inference_constructs.batch.batch_shard_queue import BatchShardQueue
 from inference_constructs.batch.model_worker import WILDCARDS, ModelWorker, WorkerCount
 from inference_constructs.ecs.serving_service import strategy_nonce
@@ -21,7 +21,7 @@ from inference_constructs.ecs.task_roles import fargate_task
 from inference_constructs.ecs.worker_cluster import WorkerCluster
 from inference_constructs.findings import acknowledge, acknowledge_grants
 from inference_constructs.observability.kept_log_group import short_log
-from inference_contracts import batch_environment
+from inference_contracts import batch_names
 
 #: Longest time that Fargate allows between SIGTERM and SIGKILL (Amazon ECS API, ContainerDefinition).
 _STOP_SECONDS = 120
@@ -76,7 +76,7 @@ class WorkerService(Construct):
             # If the service scales with its queue, a deployment must not reset the number of tasks.
             desired_count=None if count.follows_the_queue else count.maximum,
             force_new_deployment=ecs.ForceNewDeployment(enabled=True, nonce=_nonce(strategies)),
-            max_healthy_percent=batch_worker_sizes.TASKS_WHILE_REPLACED * 100,
+            max_healthy_percent=fargate_sizes.TASKS_WHILE_REPLACED * 100,
             min_healthy_percent=50,
             propagate_tags=ecs.PropagatedTagSource.SERVICE,
             security_groups=[cluster.security_group],
@@ -93,8 +93,8 @@ class WorkerService(Construct):
         """Add the definition of a task."""
         definition = fargate_task(
             self,
-            cpu=batch_worker_sizes.TASK_VCPU * 1024,
-            memory_mib=batch_worker_sizes.TASK_MEMORY_GIB * 1024,
+            cpu=fargate_sizes.TASK_VCPU * 1024,
+            memory_mib=fargate_sizes.TASK_MEMORY_GIB * 1024,
             execution_role=execution_role,
             task_role=self._task_role(cluster),
             volumes=[ecs.Volume(name="temporary")],
@@ -105,8 +105,8 @@ class WorkerService(Construct):
             command=["python3", "-m", "batch.worker"],
             environment={
                 **self._worker.environment,
-                batch_environment.DRAIN_SECONDS: str(_DRAIN_SECONDS),
-                batch_environment.STATUS_FILE: _STATUS_FILE,
+                batch_names.DRAIN_SECONDS: str(_DRAIN_SECONDS),
+                batch_names.STATUS_FILE: _STATUS_FILE,
             },
             # A healthy process writes the file every 5 s.
             health_check=ecs.HealthCheck(

@@ -10,7 +10,7 @@ from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_eks_v2 as eks
 from constructs import Construct
 
-from inference_catalog import catalogue, system_nodes
+from inference_catalog import catalogue, node_facts
 from inference_constructs.eks.node_role import NodeRole
 
 
@@ -43,9 +43,9 @@ class SystemNodegroup(Construct):
         cluster_name: str,
         kubernetes_version: str,
         subnets: Sequence[ec2.ISubnet],
-        instance_type: str = system_nodes.INSTANCE_TYPE,
-        nodes: int = system_nodes.NODES,
-        disk_gib: int = system_nodes.DISK_GIB,
+        instance_type: str = node_facts.INSTANCE_TYPE,
+        nodes: int = node_facts.NODES,
+        disk_gib: int = node_facts.DISK_GIB,
         tags: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
         super().__init__(scope, construct_id)
@@ -62,7 +62,7 @@ class SystemNodegroup(Construct):
             ),
             node_repair_config=eks.CfnNodegroup.NodeRepairConfigProperty(enabled=True),
             scaling_config=eks.CfnNodegroup.ScalingConfigProperty(
-                min_size=nodes, desired_size=nodes, max_size=max(nodes, system_nodes.MAXIMUM_NODES)
+                min_size=nodes, desired_size=nodes, max_size=max(nodes, node_facts.MAXIMUM_NODES)
             ),
             version=kubernetes_version,
             update_config=eks.CfnNodegroup.UpdateConfigProperty(max_unavailable=1),

@@ -12,8 +12,7 @@ from aws_cdk import aws_eks_v2 as eks
 from aws_cdk import aws_s3_assets as s3_assets
 from constructs import Construct
 
-from inference_catalog.chart_staging import stage_chart
-from inference_catalog.charts import Chart
+from inference_catalog.charts import Chart, stage_chart
 
 
 def chart_folder(scope: Construct, chart: Chart) -> Path | None:

@@ -9,7 +9,7 @@ from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_iam as iam
 from constructs import Construct
 
-from inference_contracts.shift_configuration import ShiftConfiguration
+from inference_contracts.shift_names import ShiftConfiguration
 
 
 class ControlledCluster(ABC):

@@ -12,12 +12,7 @@ from constructs import Construct
 
 from inference_constructs.observability.alarm_topic import tell
 from inference_constructs.operations.controller_place import ControllerPlace
-from inference_contracts import (
-    health_names,
-    operations_names,
-    operations_runbooks,
-    shift_names,
-)
+from inference_contracts import health_names, operations_names, shift_names
 
 _MINUTE: Final = cdk.Duration.minutes(1)
 #: A replacement may drain for 15 minutes and start for 30 (`HealthSettings`). Then it should have ended.
@@ -61,7 +56,7 @@ class ControllerAlarms(Construct):
                 period=_MINUTE, statistic="Maximum"
             ),
             "An event or a call did not reach its controller.",
-            runbook=operations_runbooks.EVENTS_LOST_RUNBOOK,
+            runbook=operations_names.EVENTS_LOST_RUNBOOK,
         )
 
     @property
@@ -74,7 +69,7 @@ class ControllerAlarms(Construct):
             f"{name}-errors",
             function.metric_errors(period=_MINUTE, statistic="Sum"),
             f"{name} failed in three of five minutes.",
-            runbook=operations_runbooks.CONTROLLER_FAILING_RUNBOOK,
+            runbook=operations_names.CONTROLLER_FAILING_RUNBOOK,
             periods=5,
             of=3,
         )
@@ -82,7 +77,7 @@ class ControllerAlarms(Construct):
             f"{name}-throttled",
             function.metric_throttles(period=_MINUTE, statistic="Sum"),
             f"Calls of {name} were throttled for five minutes.",
-            runbook=operations_runbooks.CONTROLLER_FAILING_RUNBOOK,
+            runbook=operations_names.CONTROLLER_FAILING_RUNBOOK,
             periods=5,
         )
         service = _EACH_MINUTE.get(name)
@@ -92,7 +87,7 @@ class ControllerAlarms(Construct):
             f"{name}-stopped",
             self._metric(operations_names.RUNS, service, "Sum"),
             f"{name} did not end a run for five minutes.",
-            runbook=operations_runbooks.CONTROLLER_STOPPED_RUNBOOK,
+            runbook=operations_names.CONTROLLER_STOPPED_RUNBOOK,
             periods=5,
             below=1,
         )
@@ -101,14 +96,14 @@ class ControllerAlarms(Construct):
                 "shift-incomplete",
                 self._metric(shift_names.SHIFT_FAILURES, service, "Sum"),
                 "The capacity shift could not carry out its decisions for five minutes.",
-                runbook=operations_runbooks.SHIFT_INCOMPLETE_RUNBOOK,
+                runbook=operations_names.SHIFT_INCOMPLETE_RUNBOOK,
                 periods=5,
             )
             self._add(
                 "shift-unmeasured",
                 self._metric(shift_names.SHIFT_UNMEASURED, service, "Maximum"),
                 "The demand of a deployment is not known for ten minutes, so batch gets nothing of it.",
-                runbook=operations_runbooks.SHIFT_UNMEASURED_RUNBOOK,
+                runbook=operations_names.SHIFT_UNMEASURED_RUNBOOK,
                 periods=10,
             )
         if service == operations_names.HEALTH_SERVICE:
@@ -116,7 +111,7 @@ class ControllerAlarms(Construct):
                 "replacement-stuck",
                 self._metric(health_names.OLDEST_CASE_SECONDS, service, "Maximum"),
                 "A replacement of a node did not end within an hour.",
-                runbook=operations_runbooks.REPLACEMENT_STUCK_RUNBOOK,
+                runbook=operations_names.REPLACEMENT_STUCK_RUNBOOK,
                 above=_OLDEST_CASE_SECONDS,
                 periods=5,
             )
@@ -124,14 +119,14 @@ class ControllerAlarms(Construct):
                 "replacements-held",
                 self._metric(health_names.CASES_HELD, service, "Maximum"),
                 "Too many nodes of a pool were unhealthy for five minutes, so none of them is replaced.",
-                runbook=operations_runbooks.REPLACEMENTS_HELD_RUNBOOK,
+                runbook=operations_names.REPLACEMENTS_HELD_RUNBOOK,
                 periods=5,
             )
             self._add(
                 "health-unmeasured",
                 self._metric(health_names.METRICS_AGE_SECONDS, service, "Maximum"),
                 "Workers have reported nothing younger than three minutes, so slow ones are not found.",
-                runbook=operations_runbooks.HEALTH_UNMEASURED_RUNBOOK,
+                runbook=operations_names.HEALTH_UNMEASURED_RUNBOOK,
                 above=_OLDEST_METRICS_SECONDS,
                 periods=5,
             )

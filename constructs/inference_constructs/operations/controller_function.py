@@ -21,7 +21,7 @@ from inference_constructs.function_calls import NOT_REPEATED, scheduler_role
 from inference_constructs.network.function_interfaces import INTERFACE_ACTIONS, let_connect
 from inference_constructs.observability.kept_log_group import KeptLogGroup
 from inference_constructs.operations.controller_place import ControllerPlace
-from inference_contracts.controller_calls import CONTROLLER_CALLS
+from inference_contracts.operations_names import CONTROLLER_CALLS
 from inference_runtime import runtime_directory
 
 #: What `OperationsTable` calls. Writes are transactions of puts, which need the permission of a put:

@@ -21,7 +21,7 @@ from inference_constructs.findings import acknowledge_wildcards
 from inference_constructs.operations.controlled_cluster import ControlledCluster
 from inference_constructs.policy_statements import Statement
 from inference_contracts import operations_names
-from inference_contracts.shift_configuration import ShiftConfiguration
+from inference_contracts.shift_names import ShiftConfiguration
 
 _HTTPS: Final = 443
 

@@ -12,7 +12,7 @@ from constructs import Construct
 
 from inference_constructs.operations.controlled_cluster import ControlledCluster
 from inference_contracts import operations_names
-from inference_contracts.shift_configuration import ShiftConfiguration
+from inference_contracts.shift_names import ShiftConfiguration
 
 _RBAC: Final = "rbac.authorization.k8s.io"
 _HTTPS: Final = 443

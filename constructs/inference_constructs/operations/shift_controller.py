@@ -13,7 +13,7 @@ from inference_constructs.operations.controller_function import (
 )
 from inference_constructs.operations.controller_place import ControllerPlace
 from inference_contracts import shift_names
-from inference_contracts.shift_configuration import ShiftConfiguration
+from inference_contracts.shift_names import ShiftConfiguration
 
 #: Name of the document with the configuration, in the function's code.
 SHIFT_DOCUMENT = "shift.json"

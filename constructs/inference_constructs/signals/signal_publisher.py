@@ -15,7 +15,7 @@ from inference_constructs.findings import acknowledge_grants
 from inference_constructs.network.function_interfaces import INTERFACE_ACTIONS
 from inference_constructs.signals.signal_access import SignalAccess
 from inference_constructs.signals.signal_cache import PORT
-from inference_contracts import batch_environment
+from inference_contracts import batch_names
 from inference_contracts.batch_keys import JobKeys
 
 _HTTPS: Final = 443
@@ -54,9 +54,9 @@ class SignalPublisher(Construct):
             timeout_seconds=900,
             memory_mib=1769,  # One vCPU.
             environment={
-                batch_environment.BUCKET: store.bucket_name,
+                batch_names.BUCKET: store.bucket_name,
                 "SIGNALS_CACHE": signals.cache_name,
-                batch_environment.SIGNALS_HISTORY_BUCKET: signals.history_bucket_name,
+                batch_names.SIGNALS_HISTORY_BUCKET: signals.history_bucket_name,
                 "SIGNALS_HOST": signals.host,
                 "SIGNALS_PORT": signals.port,
                 "SIGNALS_USER": signals.writer,

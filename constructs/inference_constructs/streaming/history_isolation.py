@@ -10,7 +10,7 @@ from aws_cdk import aws_iam as iam
 from aws_cdk import aws_s3 as s3
 
 from inference_constructs.batch.team_isolation import roles_that_empty
-from inference_contracts.streaming_names import STREAMING_HISTORY_PREFIX, streaming_role_path
+from inference_contracts.streaming_job import STREAMING_HISTORY_PREFIX, streaming_role_path
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ from inference_constructs.build_start import start_build
 from inference_constructs.observability.kept_log_group import short_log
 from inference_constructs.streaming.streaming_store import StreamingStore
 from inference_contracts.request_headers import HEADERS_FILE
-from inference_contracts.streaming_names import JOB_PROGRAMS_PREFIX
+from inference_contracts.streaming_job import JOB_PROGRAMS_PREFIX
 from inference_runtime import runtime_directory
 
 _BUILD_MINUTES: Final = 14

@@ -16,7 +16,7 @@ from inference_constructs.network.function_interfaces import INTERFACE_ACTIONS
 from inference_constructs.signals.signal_access import SignalAccess
 from inference_constructs.streaming.event_cluster import JobEvents
 from inference_constructs.streaming.streaming_store import StreamingStore
-from inference_contracts.streaming_names import JOB_DOCUMENT, PROBE, REDRIVE
+from inference_contracts.streaming_job import JOB_DOCUMENT, PROBE, REDRIVE
 
 #: Lambda's longest run. A call of the redrive ends by itself after ten minutes.
 _TIMEOUT_SECONDS: Final = 900

@@ -17,7 +17,7 @@ from constructs import Construct
 
 from inference_constructs.observability.alarm_topic import tell
 from inference_constructs.streaming.stream_metrics import StreamMetrics
-from inference_contracts import streaming_names
+from inference_contracts import streaming_job
 
 #: The job commits its position at each checkpoint, that is once a minute.
 _BEHIND_SECONDS: Final = 180
@@ -51,7 +51,7 @@ class StreamAlarms(Construct):
             "behind",
             metrics.metric_lag(),
             f"{job} is more than {_BEHIND_SECONDS} seconds behind its events for five minutes.",
-            runbook=streaming_names.STREAM_BEHIND_RUNBOOK,
+            runbook=streaming_job.STREAM_BEHIND_RUNBOOK,
             above=_BEHIND_SECONDS,
             periods=5,
         )
@@ -59,7 +59,7 @@ class StreamAlarms(Construct):
             "restarting",
             metrics.metric_flink_growth("numRestarts"),
             f"{job} restarted in three of fifteen minutes.",
-            runbook=streaming_names.STREAM_STOPPED_RUNBOOK,
+            runbook=streaming_job.STREAM_STOPPED_RUNBOOK,
             periods=15,
             of=3,
         )
@@ -68,7 +68,7 @@ class StreamAlarms(Construct):
             # A job that does not run has no metrics.
             metrics.metric_flink("numRestarts", statistic="SampleCount"),
             f"{job} does not run for five minutes.",
-            runbook=streaming_names.STREAM_STOPPED_RUNBOOK,
+            runbook=streaming_job.STREAM_STOPPED_RUNBOOK,
             below=1,
             periods=5,
         )
@@ -76,15 +76,15 @@ class StreamAlarms(Construct):
             "checkpoints-failing",
             metrics.metric_flink_growth("numberOfFailedCheckpoints"),
             f"Checkpoints of {job} failed in three of ten minutes.",
-            runbook=streaming_names.STREAM_CHECKPOINTS_RUNBOOK,
+            runbook=streaming_job.STREAM_CHECKPOINTS_RUNBOOK,
             periods=10,
             of=3,
         )
         self._add(
             "dead-letters",
-            metrics.metric_job_growth(streaming_names.DEAD_LETTERS_METRIC),
+            metrics.metric_job_growth(streaming_job.DEAD_LETTERS_METRIC),
             f"{job} wrote dead letters.",
-            runbook=streaming_names.STREAM_DEAD_LETTERS_RUNBOOK,
+            runbook=streaming_job.STREAM_DEAD_LETTERS_RUNBOOK,
         )
 
     @property

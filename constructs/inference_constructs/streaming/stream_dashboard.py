@@ -16,7 +16,7 @@ from aws_cdk import aws_cloudwatch as cloudwatch
 from constructs import Construct
 
 from inference_constructs.streaming.stream_metrics import StreamMetrics
-from inference_contracts import streaming_names
+from inference_contracts import streaming_job
 
 _ALL, _HEIGHT = 24, 6
 _WIDTH: Final = _ALL // 3
@@ -57,26 +57,26 @@ def _rows(shown: ShownStream) -> Iterable[list[cloudwatch.IWidget]]:
     job, metrics = shown.job, shown.metrics
     growth, own = metrics.metric_job_growth, metrics.metric_job
     graphs: Mapping[str, Sequence[cloudwatch.IMetric]] = {
-        "events per minute, mean of the subtasks": [growth(streaming_names.EVENTS_METRIC)],
+        "events per minute, mean of the subtasks": [growth(streaming_job.EVENTS_METRIC)],
         "seconds behind its events": [metrics.metric_lag()],
         "calls in flight, mean and largest of the subtasks": [
-            own(streaming_names.IN_FLIGHT_METRIC),
-            own(streaming_names.IN_FLIGHT_METRIC, statistic="Maximum"),
+            own(streaming_job.IN_FLIGHT_METRIC),
+            own(streaming_job.IN_FLIGHT_METRIC, statistic="Maximum"),
         ],
         "milliseconds from event to signal, slowest subtask": [
-            own(name, statistic="Maximum") for name in streaming_names.EVENT_TO_SIGNAL_METRICS
+            own(name, statistic="Maximum") for name in streaming_job.EVENT_TO_SIGNAL_METRICS
         ],
         "milliseconds of a call, slowest subtask": [
-            own(name, statistic="Maximum") for name in streaming_names.CALL_METRICS
+            own(name, statistic="Maximum") for name in streaming_job.CALL_METRICS
         ],
         "answers and superseded versions per minute, mean of the subtasks": [
-            growth(name) for name in streaming_names.ANSWER_METRICS
+            growth(name) for name in streaming_job.ANSWER_METRICS
         ],
-        "dead letters per minute, mean of the subtasks": [growth(streaming_names.DEAD_LETTERS_METRIC)],
+        "dead letters per minute, mean of the subtasks": [growth(streaming_job.DEAD_LETTERS_METRIC)],
         "restarts and failed checkpoints per minute": [
             metrics.metric_flink_growth(name) for name in ("numRestarts", "numberOfFailedCheckpoints")
         ],
-        "open sessions, mean of the subtasks": [own(streaming_names.SESSIONS_METRIC)],
+        "open sessions, mean of the subtasks": [own(streaming_job.SESSIONS_METRIC)],
     }
     widgets = [
         cloudwatch.GraphWidget(

@@ -8,7 +8,7 @@ from typing import Final
 import aws_cdk as cdk
 from aws_cdk import aws_cloudwatch as cloudwatch
 
-from inference_contracts import streaming_names
+from inference_contracts import streaming_job
 
 _MINUTE: Final = cdk.Duration.minutes(1)
 _FLINK: Final = "AWS/KinesisAnalytics"
@@ -65,7 +65,7 @@ class StreamMetrics:
         statistic
             Such as ``Average``.
         """
-        return self._metric(name, dict([streaming_names.JOB_METRIC_DIMENSION]), statistic)
+        return self._metric(name, dict([streaming_job.JOB_METRIC_DIMENSION]), statistic)
 
     def metric_flink_growth(self, name: str) -> cloudwatch.MathExpression:
         """Return the growth of a counter of Flink, which starts at zero with each start of the job.

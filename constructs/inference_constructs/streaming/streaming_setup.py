@@ -12,7 +12,7 @@ from inference_constructs.batch.add_function import add_function
 from inference_constructs.code_staging import function_code
 from inference_constructs.streaming.event_cluster import EventCluster
 from inference_constructs.streaming.streaming_store import StreamingStore
-from inference_contracts.streaming_names import JOB_DOCUMENTS_PREFIX
+from inference_contracts.streaming_job import JOB_DOCUMENTS_PREFIX
 from inference_runtime import runtime_directory
 
 #: Packages that Lambda does not provide.

@@ -9,8 +9,8 @@ from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
 
 from inference_constructs.findings import acknowledge_grants
-from inference_contracts.streamed_answers import REDRIVEN_PREFIX
-from inference_contracts.streaming_names import (
+from inference_contracts.dead_letters import REDRIVEN_PREFIX
+from inference_contracts.streaming_job import (
     JOB_DOCUMENTS_PREFIX,
     JOB_PROGRAMS_PREFIX,
     STREAMING_HISTORY_PREFIX,

@@ -26,8 +26,7 @@ from inference_decisions.capacity_shift.shift_replay import (
     replicas_only,
     schedule_floors,
 )
-from inference_decisions.capacity_shift.shift_settings import ShiftSettings
-from inference_decisions.capacity_shift.shift_state import ShiftState
+from inference_decisions.capacity_shift.shift_view import ShiftSettings, ShiftState
 
 
 def decisions_at(

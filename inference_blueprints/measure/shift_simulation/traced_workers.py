@@ -23,10 +23,10 @@ from inference_blueprints.serving.scaling.worker_load import request_seconds, wo
 from inference_blueprints.serving.types import ServingPlan
 from inference_blueprints.spec.types import Blueprint
 from inference_contracts.errors import UserError
-from inference_contracts.shift_configuration import ShiftConfiguration, ShiftedWorkers
+from inference_contracts.shift_names import ShiftConfiguration, ShiftedWorkers
 from inference_decisions.capacity_shift.demand_history import BIN_SECONDS, Numbers
 from inference_decisions.capacity_shift.shift_replay import PoolDemand
-from inference_decisions.capacity_shift.shift_settings import ShiftSettings
+from inference_decisions.capacity_shift.shift_view import ShiftSettings
 
 #: Of the random arrivals: the same trace always gives the same result.
 _SEED = 20261123

@@ -21,10 +21,9 @@ from inference_blueprints.serving.performance import ProfileFinder, operation, r
 from inference_blueprints.serving.resolved import catalog_name, resolve
 from inference_blueprints.spec.types import Blueprint, Pool
 from inference_catalog import InstanceType
-from inference_catalog.capacity_block_prices import capacity_block_price
-from inference_catalog.latency import LatencyProfile
-from inference_catalog.published_speeds import PublishedSpeed, published_speeds
-from inference_catalog.same_shape import same_shape
+from inference_catalog.figures import LatencyProfile
+from inference_catalog.published_speeds import PublishedSpeed, published_speeds, same_shape
+from inference_catalog.service_prices import capacity_block_price
 from inference_contracts.units import MILLION, SECONDS_PER_HOUR
 
 #: Families of instance types that are always compared, in this order.

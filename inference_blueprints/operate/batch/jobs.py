@@ -16,7 +16,7 @@ from urllib.parse import quote
 
 from inference_blueprints.operate.batch.batch_api_client import BatchApiClient
 from inference_contracts.batch_limits import MAX_LISTED_JOBS, MAX_REQUEST_BYTES, MAX_UPLOAD_BYTES
-from inference_contracts.batch_states import FINAL
+from inference_contracts.batch_names import FINAL
 from inference_contracts.errors import UserError
 
 _ROWS: Final = (".csv", ".parquet")

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from inference_blueprints.measure.benchmarking import load_generators
-from inference_catalog import placement
+from inference_catalog import node_facts
 
 KubernetesObject = dict[str, Any]
 
@@ -169,8 +169,8 @@ def _environment(settings: JobSettings) -> list[KubernetesObject]:
 def _system_nodes() -> KubernetesObject:
     """Keep the Job off nodes with accelerators, where it would disturb the models that it measures."""
     expressions = [
-        {"key": "kubernetes.io/arch", "operator": "In", "values": [placement.SYSTEM_ARCHITECTURE]},
-        {"key": placement.POOL_LABEL, "operator": "DoesNotExist"},
+        {"key": "kubernetes.io/arch", "operator": "In", "values": [node_facts.SYSTEM_ARCHITECTURE]},
+        {"key": node_facts.POOL_LABEL, "operator": "DoesNotExist"},
     ]
     return {"nodeSelectorTerms": [{"matchExpressions": expressions}]}
 

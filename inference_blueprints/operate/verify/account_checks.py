@@ -19,7 +19,7 @@ from inference_blueprints.spec.types import StreamingJob
 from inference_catalog.log_groups import control_plane_log_group
 from inference_contracts import operations_names
 from inference_contracts.errors import UserError
-from inference_contracts.streaming_names import PROBE, flink_application
+from inference_contracts.streaming_job import PROBE, flink_application
 
 _STREAM_CHECK: Final = "streaming"
 #: A signal that takes longer is not near real time. The first answer of a worker can be slow.

@@ -15,7 +15,7 @@ from inference_blueprints.operate.verify.verified_platform import (
     holds,
 )
 from inference_blueprints.spec.types import Pool
-from inference_catalog import placement, system_nodes
+from inference_catalog import node_facts
 from inference_catalog.charts import charts
 from inference_catalog.operating_system import SystemName
 from inference_catalog.releases import NodeImage
@@ -119,10 +119,10 @@ _HEALTH = (
 def nodes(running: RunningPlatform) -> Iterator[CheckResult]:
     """Check the system nodes and the nodes of each pool."""
     all_nodes = running.kubectl.get("nodes")
-    own = [node for node in all_nodes if placement.POOL_LABEL not in _labels(node)]
-    yield from _counted("system nodes", own, system_nodes.NODES, {})
+    own = [node for node in all_nodes if node_facts.POOL_LABEL not in _labels(node)]
+    yield from _counted("system nodes", own, node_facts.NODES, {})
     for pool in running.platform.blueprint.spec.pools:
-        of_pool = [node for node in all_nodes if _labels(node).get(placement.POOL_LABEL) == pool.name]
+        of_pool = [node for node in all_nodes if _labels(node).get(node_facts.POOL_LABEL) == pool.name]
         faults = {_name(node): _shape_faults(node, pool) for node in of_pool}
         yield from _counted(f"pool {pool.name}", of_pool, pool.nodes.min, faults)
 
@@ -182,7 +182,7 @@ def _shape_faults(node: KubernetesObject, pool: Pool) -> list[str]:
 
 def _wanted_labels(pool: Pool) -> dict[str, str]:
     """Return the labels that the pool's nodes must have in addition to its name."""
-    efa = {placement.EFA_LABEL: placement.EFA_LABEL_VALUE} if pool.efa else {}
+    efa = {node_facts.EFA_LABEL: node_facts.EFA_LABEL_VALUE} if pool.efa else {}
     return {**pool.labels, **efa}
 
 
@@ -191,7 +191,7 @@ def pools(running: RunningPlatform) -> Iterator[CheckResult]:
     node_pools = running.kubectl.get("nodepools.karpenter.sh")
     classes = {_name(each): each for each in running.kubectl.get("ec2nodeclasses.karpenter.k8s.aws")}
     for pool in running.platform.blueprint.spec.pools:
-        own = [each for each in node_pools if _labels_of_nodes(each).get(placement.POOL_LABEL) == pool.name]
+        own = [each for each in node_pools if _labels_of_nodes(each).get(node_facts.POOL_LABEL) == pool.name]
         if not own:
             message = f"{pool.name}: Karpenter has no NodePool for it"
             yield CheckResult("pools", "error", message, running.platform.deploy_command)
@@ -249,7 +249,7 @@ def node_images(running: RunningPlatform) -> Iterator[CheckResult]:
         told = {
             node["metadata"]["name"]: _system(node)
             for node in all_nodes
-            if node["metadata"].get("labels", {}).get(placement.POOL_LABEL) == pool.name
+            if node["metadata"].get("labels", {}).get(node_facts.POOL_LABEL) == pool.name
         }
         image = platform.blueprint.releases.node_image(pool.name, cluster.version)
         if told:

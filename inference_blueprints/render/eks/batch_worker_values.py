@@ -16,7 +16,7 @@ from inference_blueprints.serving.types.process_parts import (
     NotNegative,
     Positive,
 )
-from inference_catalog.placement import POOL_LABEL, SYSTEM_ARCHITECTURE
+from inference_catalog.node_facts import POOL_LABEL, SYSTEM_ARCHITECTURE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,8 +10,8 @@ import yaml
 
 from inference_blueprints.serving.types import ServingPlan
 from inference_blueprints.spec.types import Batch
-from inference_catalog import placement
-from inference_catalog.resources import helm_values_directory
+from inference_catalog import node_facts
+from inference_catalog.charts import helm_values_directory
 from inference_contracts import metric_labels
 
 # The kinds of objects that KEDA scales on a platform, for its permissions.
@@ -74,11 +74,11 @@ def _environment() -> jinja2.Environment:
     )
     environment.policies["json.dumps_kwargs"] = {"sort_keys": True, "default": _refuse}
     environment.globals.update(
-        efa_label=placement.EFA_LABEL,
-        efa_label_value=placement.EFA_LABEL_VALUE,
-        device_plugin_label=placement.DEVICE_PLUGIN_LABEL,
-        device_plugin_label_value=placement.DEVICE_PLUGIN_LABEL_VALUE,
-        neuron_scheduler=placement.NEURON_SCHEDULER,
+        efa_label=node_facts.EFA_LABEL,
+        efa_label_value=node_facts.EFA_LABEL_VALUE,
+        device_plugin_label=node_facts.DEVICE_PLUGIN_LABEL,
+        device_plugin_label_value=node_facts.DEVICE_PLUGIN_LABEL_VALUE,
+        neuron_scheduler=node_facts.NEURON_SCHEDULER,
         target_labels=metric_labels.CLUSTER_SOURCES,
         node_labels=metric_labels.NODE_SOURCES,
         metrics_port_label=metric_labels.METRICS_PORT_SOURCE,

@@ -34,7 +34,7 @@ from inference_blueprints.serving.types import (
     WeightsMirrorPlan,
 )
 from inference_blueprints.serving.types.process_parts import Image, NonEmpty, NotNegative, Positive
-from inference_catalog.placement import ACCELERATORS_LABEL, POOL_LABEL, SYSTEM_ARCHITECTURE
+from inference_catalog.node_facts import ACCELERATORS_LABEL, POOL_LABEL, SYSTEM_ARCHITECTURE
 from inference_contracts.metric_labels import (
     METRICS_PORT_LABEL,
     POD_LABEL_PREFIX,

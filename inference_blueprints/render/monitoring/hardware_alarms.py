@@ -15,7 +15,7 @@ from inference_blueprints.render.monitoring.alarm_table import MAX_CONTRIBUTORS
 from inference_blueprints.render.monitoring.recording_rules import RecordingRule
 from inference_blueprints.spec.types import Pool
 from inference_contracts.health_names import CODE_LABEL, FaultKind
-from inference_contracts.operations_runbooks import HARDWARE_FAULTS_RUNBOOK
+from inference_contracts.operations_names import HARDWARE_FAULTS_RUNBOOK
 
 #: Series that Prometheus records while a node has a fault.
 HARDWARE_FAULTS: Final = "node_hardware_faults"

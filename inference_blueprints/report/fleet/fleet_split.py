@@ -21,7 +21,7 @@ from inference_blueprints.report.plan.sections.quotas import QUOTAS
 from inference_blueprints.spec.derived import platform_zones
 from inference_blueprints.spec.sections.environment.network import SYSTEM_PODS
 from inference_blueprints.spec.types import Pool, Spec
-from inference_catalog import FleetLimit, addresses, system_nodes
+from inference_catalog import FleetLimit, addresses, node_facts
 from inference_catalog.catalogue import shipped
 from inference_contracts.errors import UserError
 from inference_contracts.health_names import WORKER_SERIES
@@ -98,9 +98,9 @@ def platform_use(spec: Spec, summary: PlanSummary) -> FleetUse:
 def cell_use() -> FleetUse:
     """Return what each cell uses beside its pools: the most system nodes that it may have."""
     each = addresses.node_addresses(SYSTEM_PODS)
-    nodes = system_nodes.MAXIMUM_NODES + system_nodes.OVERFLOW_MAXIMUM_NODES
-    largest = max(catalog.instance_type(name).vcpu for name in system_nodes.OVERFLOW_INSTANCE_TYPES)
-    disk = system_nodes.DISK_GIB + shipped().bottlerocket.root_volume_gib
+    nodes = node_facts.MAXIMUM_NODES + node_facts.OVERFLOW_MAXIMUM_NODES
+    largest = max(catalog.instance_type(name).vcpu for name in node_facts.OVERFLOW_INSTANCE_TYPES)
+    disk = node_facts.DISK_GIB + shipped().bottlerocket.root_volume_gib
     return FleetUse(
         nodes=1.0,
         pods=each.pods,

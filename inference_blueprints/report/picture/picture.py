@@ -31,7 +31,7 @@ from inference_blueprints.serving.estimates.request_estimates import deployment_
 from inference_blueprints.serving.streaming import job_size, topic_partitions
 from inference_blueprints.serving.types import DeploymentPlan, ServingPlan
 from inference_blueprints.spec.types import Batch, Blueprint, Kafka, Model, SignalStore, Spec, StreamingJob
-from inference_catalog.placement import NEURON_SCHEDULER
+from inference_catalog.node_facts import NEURON_SCHEDULER
 from inference_contracts.ecs_names import DISCOVERY_MEMBERS
 from inference_contracts.number_text import number
 

@@ -12,7 +12,7 @@ from inference_blueprints.spec.types import Observability, Spec
 from inference_catalog import ServicePrices
 from inference_catalog.catalogue import shipped
 from inference_contracts import batch_names, canary_names
-from inference_contracts.batch_states import ENDS
+from inference_contracts.batch_names import ENDS
 from inference_contracts.units import GB, HOURS_PER_MONTH, MIB_PER_GIB, MINUTES_PER_MONTH
 
 # Price of the metrics, alarms and the dashboard of batch in a month.

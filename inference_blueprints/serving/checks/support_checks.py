@@ -19,7 +19,7 @@ from inference_blueprints.spec.sections.pools.rules import accelerator_name
 from inference_blueprints.spec.types import Spec
 from inference_blueprints.spec.wording import listing, quote
 from inference_catalog.catalogue import shipped
-from inference_catalog.processors import processors
+from inference_catalog.hardware import processors
 from inference_contracts.errors import Finding
 
 # Warnings about ways of serving that upstream projects do not call proven.

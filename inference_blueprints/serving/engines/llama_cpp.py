@@ -25,7 +25,7 @@ from inference_blueprints.serving.resolved import ResolvedWorkers
 from inference_blueprints.serving.types import EnvironmentValue
 from inference_blueprints.serving.weights_loading import weights_environment
 from inference_catalog import Accelerator
-from inference_catalog.processors import processor_of
+from inference_catalog.hardware import processor_of
 
 #: Where the server stores the file that it downloads: on the node's disk, until the pod ends.
 MODEL_FILE = "/cache/model.gguf"

@@ -20,7 +20,7 @@ from inference_blueprints.serving.types import EnginePort, EnvironmentValue
 from inference_blueprints.serving.weights_loading import weights_environment
 from inference_blueprints.spec.types import ArgumentValue, Model
 from inference_catalog import Accelerator
-from inference_catalog.draft import DraftMethod
+from inference_catalog.model import DraftMethod
 
 # The server of an engine that answers the OpenAI API itself, without a router in front of it.
 

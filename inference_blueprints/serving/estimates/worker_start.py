@@ -9,9 +9,9 @@ import inference_catalog as catalog
 from inference_blueprints.serving.estimates.node_copies import reads_node_copy, streams_weights
 from inference_blueprints.serving.resolved import ResolvedWorkers
 from inference_blueprints.spec.types import MeasuredStart
-from inference_catalog import InstanceType, nat_gateways
+from inference_catalog import InstanceType
 from inference_catalog.image_cache import INITIALIZATION_MIB_PER_SECOND
-from inference_catalog.volumes import image_volume_mib_per_second
+from inference_catalog.node_facts import image_volume_mib_per_second
 from inference_contracts.units import MIB
 
 _BYTES_PER_MEGABIT = 125_000
@@ -69,7 +69,7 @@ def start_time(resolved: ResolvedWorkers, image: str, kind: InstanceType, togeth
     weights += together * resolved.draft_file_bytes
     limits = {"network": network}
     if resolved.blueprint.spec.network.existing is None:
-        limits["NAT gateway"] = nat_gateways.MAXIMUM_MBPS * _BYTES_PER_MEGABIT
+        limits["NAT gateway"] = limits.MAXIMUM_MBPS * _BYTES_PER_MEGABIT
     if disk:
         limits["EBS"] = disk
     # The gateway endpoint of S3 bypasses the NAT gateways.

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from inference_blueprints.serving.resolved import ResolvedWorkers
 from inference_blueprints.serving.types import DeploymentPlan, ModelPlan, Neighbour, Process, Toleration
 from inference_blueprints.spec import types as spec
-from inference_catalog import InstanceType, placement
-from inference_catalog.efa import efa_share
+from inference_catalog import InstanceType, node_facts
+from inference_catalog.node_facts import efa_share
 from inference_catalog.operating_system import KUBE_RESERVED_MIB
 
 # Chooses the workers that share nodes instead of being spread, so that their pool's nodes hold all of them.
@@ -171,7 +171,7 @@ def efa_interfaces(resolved: ResolvedWorkers) -> int:
 def tolerations(resolved: ResolvedWorkers) -> tuple[Toleration, ...]:
     """Return the tolerations of a worker: for the taint of its pool's devices, and the user's own."""
     resource = resolved.accelerator.resource_name
-    value, effect = placement.ACCELERATOR_TAINT_VALUE, placement.ACCELERATOR_TAINT_EFFECT
+    value, effect = node_facts.ACCELERATOR_TAINT_VALUE, node_facts.ACCELERATOR_TAINT_EFFECT
     of_accelerators = (Toleration(resource, value, effect),) if resource else ()
     own = (Toleration(taint.key, taint.value, taint.effect) for taint in resolved.pool.taints)
     return (*of_accelerators, *own)
@@ -185,4 +185,4 @@ def scheduler(resolved: ResolvedWorkers) -> str | None:
     """
     devices = resolved.accelerators_per_node
     shared = any(each.accelerator_count > devices for each in resolved.types)
-    return placement.NEURON_SCHEDULER if shared and resolved.accelerator.manufacturer == "aws" else None
+    return node_facts.NEURON_SCHEDULER if shared and resolved.accelerator.manufacturer == "aws" else None

@@ -13,11 +13,7 @@ from inference_blueprints.spec.types import Blueprint
 from inference_catalog.charts import charts
 from inference_contracts.batch_limits import SHARDS_PER_WORKER
 from inference_contracts.ecs_names import service_name
-from inference_contracts.shift_configuration import (
-    ShiftConfiguration,
-    ShiftedQueue,
-    ShiftedWorkers,
-)
+from inference_contracts.shift_names import ShiftConfiguration, ShiftedQueue, ShiftedWorkers
 
 
 def shift_configuration_of(blueprint: Blueprint, plan: ServingPlan) -> ShiftConfiguration | None:

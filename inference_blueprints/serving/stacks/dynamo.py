@@ -49,7 +49,7 @@ from inference_blueprints.serving.types import (
 )
 from inference_blueprints.serving.weights_loading import mirror_release
 from inference_blueprints.spec.types import ArgumentValue, Frontend, KvAwareRouting
-from inference_catalog.placement import SYSTEM_ARCHITECTURE
+from inference_catalog.node_facts import SYSTEM_ARCHITECTURE
 from inference_contracts.request_headers import BATCH_CLASS, BATCH_HEADERS
 
 # Levels of Dynamo's logs: one line per request instead of eight.

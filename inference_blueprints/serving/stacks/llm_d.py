@@ -55,7 +55,7 @@ from inference_blueprints.serving.weights_loading import mirror_release
 from inference_blueprints.spec.types import LlmDStack, PrefixScorer
 from inference_catalog.catalogue import shipped
 from inference_catalog.ecs_images import ecs_image
-from inference_catalog.placement import SYSTEM_ARCHITECTURE
+from inference_catalog.node_facts import SYSTEM_ARCHITECTURE
 from inference_contracts.request_filter import ALLOWED_VARIABLE
 
 _HTTP = Port("http", 8000)

@@ -15,7 +15,7 @@ from openai.types import Batch
 from inference_blueprints.measure.completions.image_client import image_body
 from inference_blueprints.measure.tokenizer import random_text
 from inference_blueprints.spec.types import BatchQueue, Workload
-from inference_contracts.batch_states import FINAL
+from inference_contracts.batch_names import FINAL
 from inference_contracts.errors import UserError
 from inference_contracts.image_files import PNG
 from inference_local.batch.api_listener import local_token

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from inference_blueprints.operate.signals import Record, read_signals
 from inference_blueprints.spec.types import BatchQueue, Blueprint
-from inference_contracts import batch_environment
+from inference_contracts import batch_names
 from inference_contracts.batch_keys import JobKeys
 from inference_local.batch.api_listener import find_batch
 from inference_local.batch.batch_job import REQUESTS, BatchJob
@@ -99,7 +99,7 @@ class LocalBatch:
     def _run_job(
         self, running: RunningBatch, queue: BatchQueue, on_progress: Callable[[str], None]
     ) -> BatchOutcome:
-        bucket = self._releases[queue.model].environment[batch_environment.BUCKET]
+        bucket = self._releases[queue.model].environment[batch_names.BUCKET]
 
         def has_results(job: str) -> bool:
             # Workers commit results as chunks.

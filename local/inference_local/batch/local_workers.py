@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from inference_contracts import batch_environment
+from inference_contracts import batch_names
 from inference_local.batch.worker_releases import WorkerRelease
 from inference_local.processes.child_processes import ProcessGroup, RunningProcess
 from inference_local.processes.restarts import Restarts
@@ -19,11 +19,11 @@ from inference_runtime import runtime_directory
 # A killed worker is detected after seconds, not minutes, and a worker stops at once on SIGTERM. Metrics come
 # each second, which the capacity shift reads as minutes.
 _SHORTER_TIMES = {
-    batch_environment.HEARTBEAT_SECONDS: "2",
-    batch_environment.VISIBILITY_SECONDS: "5",
-    batch_environment.DRAIN_SECONDS: "1",
-    batch_environment.POLL_SECONDS: "2",
-    batch_environment.METRICS_SECONDS: "1",
+    batch_names.HEARTBEAT_SECONDS: "2",
+    batch_names.VISIBILITY_SECONDS: "5",
+    batch_names.DRAIN_SECONDS: "1",
+    batch_names.POLL_SECONDS: "2",
+    batch_names.METRICS_SECONDS: "1",
 }
 
 
@@ -72,7 +72,7 @@ class LocalBatchWorkers:
                 **release.environment,
                 **self._emulator_environment,
                 **_SHORTER_TIMES,
-                batch_environment.ENDPOINT: self._addresses[release.model],
+                batch_names.ENDPOINT: self._addresses[release.model],
                 "PATH": os.defpath,
                 "PYTHONPATH": str(runtime_directory()),
                 "HOME": str(self._directory),

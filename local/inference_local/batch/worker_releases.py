@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from inference_contracts import batch_environment
+from inference_contracts import batch_names
 from inference_local.emulator.records import RecordedRelease
 
 
@@ -30,7 +30,7 @@ def worker_releases(releases: Iterable[RecordedRelease]) -> list[WorkerRelease]:
         _workers(environment, _replicas(release.values))
         for release in releases
         for environment in [release.values.get("environment", {})]
-        if batch_environment.QUEUE_URL in environment
+        if batch_names.QUEUE_URL in environment
     ]
 
 
@@ -43,12 +43,12 @@ def worker_services(ecs: Any) -> list[WorkerRelease]:
         _workers(environment, service["desiredCount"])
         for service in _services(ecs)
         for environment in _environments(ecs, service["taskDefinition"])
-        if batch_environment.QUEUE_URL in environment
+        if batch_names.QUEUE_URL in environment
     ]
 
 
 def _workers(environment: Mapping[str, str], count: int) -> WorkerRelease:
-    return WorkerRelease(environment[batch_environment.MODEL], max(1, count), environment)
+    return WorkerRelease(environment[batch_names.MODEL], max(1, count), environment)
 
 
 def _replicas(values: Mapping[str, Any]) -> int:

@@ -29,8 +29,7 @@ from inference_blueprints.render.ecs.task_environment import CACHE_FOLDER, FILES
 from inference_blueprints.serving.resolved import shape_of
 from inference_blueprints.serving.types import ServingPlan
 from inference_blueprints.spec.source import find
-from inference_catalog.discovery_images import etcd_image, shell_image
-from inference_catalog.ecs_images import ecs_image
+from inference_catalog.ecs_images import ecs_image, etcd_image, shell_image
 from inference_contracts.errors import UserError
 from inference_local.control_plane import artefacts, build
 from inference_local.ecs_platform import engine_stand_in, gpu_exporter, server_stand_in

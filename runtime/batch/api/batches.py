@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
+import json
 import re
 import time
+from collections.abc import Callable
 from http import HTTPStatus
 from typing import Any, Final
 
-from batch.api.api_errors import ApiError, invalid, not_found
-from batch.api.api_request import ApiRequest, header, json_fields, query_fields
+from batch.api.api_request import ApiError, ApiRequest, header, invalid, json_fields, not_found, query_fields
 from batch.api.files import read_lifetime
 from batch.api.presentation import batch_object, list_object
-from batch.api.queue_choice import BEGINNING_BYTES, choose_queue
 from batch.completion.redriving import NotRedrivableError, Redriver
 from batch.contracts.request import Input
 from batch.jobs import identifiers
 from batch.jobs.fields import Fields
-from batch.jobs.job_record import Job
-from batch.jobs.job_table import KeyReusedError, Once
+from batch.jobs.job_table import Job, KeyReusedError, Once
 from batch.jobs.manifest import JobManifest, requested_manifest
 from batch.jobs.record_table import StateConflictError, UnknownCursorError
 from batch.jobs.settings import BatchPlatform
@@ -25,9 +24,51 @@ from batch.jobs.submitting import SubmittedJob, Submitter
 from batch.objects import Objects
 from batch.scheduling.admissions import AdmissionTable
 from inference_contracts.batch_body_fields import BODY_FIELDS
-from inference_contracts.batch_configuration import Queue
+from inference_contracts.batch_configuration import Configuration, Queue
 from inference_contracts.batch_limits import MAX_LISTED_JOBS
-from inference_contracts.batch_states import FINAL
+from inference_contracts.batch_names import FINAL
+
+# Chooses the queue of a job, for which the OpenAI API has no field.
+
+#: Bytes of a file that are read to find its model. A longer first line does not tell the model.
+BEGINNING_BYTES = 2**20
+
+
+def choose_queue(options: Fields, configuration: Configuration, read_beginning: Callable[[], bytes]) -> Queue:
+    """Return the queue that a job names, or the only one that fits.
+
+    On an error, note it and return any queue.
+
+    read_beginning: Reads the first bytes of the job's file.
+    """
+    names = [queue.name for queue in configuration.queues]
+    named = configuration.queue(options.text("queue", default="", choices=names))
+    if named is not None or options.problems:
+        return named or configuration.queues[0]
+    if len(names) == 1:
+        return configuration.queues[0]
+    model = _model(read_beginning())
+    meant = [queue for queue in configuration.queues if queue.model == model]
+    if len(meant) == 1:
+        return meant[0]
+    options.wrong(
+        "queue",
+        f"is missing: the first line asks for model {json.dumps(model)}, which {len(meant)} queues serve; "
+        f"name one of {', '.join(names)}",
+        code="missing_required_parameter",
+    )
+    return configuration.queues[0]
+
+
+def _model(beginning: bytes) -> str | None:
+    """Return the model that the first line of a file asks for; None if it cannot be determined."""
+    try:
+        body = json.loads(beginning.partition(b"\n")[0])["body"]
+        model = body["model"]
+    except (ValueError, RecursionError, TypeError, LookupError):
+        return None
+    return model if isinstance(model, str) else None
+
 
 _LONGEST_KEY: Final = 255
 #: A client that repeats a request because it got no response does so within this time.

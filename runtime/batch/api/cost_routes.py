@@ -9,8 +9,7 @@ from typing import Any, Final
 from batch.api.api_request import ApiRequest, query_fields
 from batch.jobs.settings import BatchPlatform
 from batch.jobs.spending import SpendingTable, month_of
-from batch.scheduling.admissions import AdmissionTable
-from batch.scheduling.budgets import admitted
+from batch.scheduling.admissions import AdmissionTable, admitted
 
 _MONTH: Final = r"\d{4}-(0[1-9]|1[0-2])"
 

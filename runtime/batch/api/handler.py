@@ -17,12 +17,10 @@ from typing import Any, Final
 from aws_lambda_powertools.event_handler import APIGatewayRestResolver, Response, content_types
 from aws_lambda_powertools.event_handler.exceptions import NotFoundError
 
-from batch.api.api_errors import ApiError, all_of
-from batch.api.api_request import ApiRequest, caller_of
+from batch.api.api_request import ApiError, ApiRequest, all_of, caller_of
 from batch.api.batches import Batches
 from batch.api.cost_routes import Costs
-from batch.api.files import Files
-from batch.api.uploads import Uploads
+from batch.api.files import Files, Uploads
 from batch.jobs.fields import InvalidError
 from batch.jobs.settings import BatchPlatform, read_platform
 

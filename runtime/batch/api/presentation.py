@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
-from batch.jobs.file_records import FileRecord, UploadRecord
+from batch.jobs.file_table import FileRecord, UploadRecord
 from batch.jobs.job_progress import JobProgress
-from batch.jobs.job_record import TIMES, Job
+from batch.jobs.job_table import TIMES, Job
 
 
 def batch_object(job: Job, progress: JobProgress | None, *, expected_at: int | None = None) -> dict[str, Any]:

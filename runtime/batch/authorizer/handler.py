@@ -28,10 +28,9 @@ from typing import Any
 
 import urllib3
 
-from batch.authorizer.caller_identity import CallerIdentity
-from batch.authorizer.token import TokenError, read_token
+from batch.authorizer.caller_identity import CallerIdentity, TokenError, read_token
 from batch.jobs.settings import read_configuration
-from inference_contracts import batch_environment, principals
+from inference_contracts import batch_names, principals
 from inference_contracts.batch_configuration import Configuration
 from inference_contracts.batch_names import sts_host, token_audience
 
@@ -110,11 +109,11 @@ def authorizer() -> Authorizer:
         CallerIdentity(
             urllib3.PoolManager(),
             region=region,
-            audience=token_audience(os.environ[batch_environment.ACCOUNT], configuration.platform),
+            audience=token_audience(os.environ[batch_names.ACCOUNT], configuration.platform),
             endpoint=endpoint.rstrip("/"),
         ),
         region=region,
-        remembered_seconds=float(os.environ[batch_environment.AUTHORIZER_SECONDS]),
+        remembered_seconds=float(os.environ[batch_names.AUTHORIZER_SECONDS]),
     )
 
 

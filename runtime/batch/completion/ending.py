@@ -10,10 +10,8 @@ from batch.completion.merging import Outcome, merge
 from batch.completion.shard_results import Unrun
 from batch.contracts.request import JobRequest
 from batch.jobs import identifiers
-from batch.jobs.deletions import DeletionTable, intermediate_objects
-from batch.jobs.file_records import FileRecord
-from batch.jobs.job_record import Job, JobError, RequestCounts
-from batch.jobs.job_table import plain
+from batch.jobs.file_table import DeletionTable, FileRecord, intermediate_objects
+from batch.jobs.job_table import Job, JobError, RequestCounts, plain
 from batch.jobs.record_table import StateConflictError
 from batch.jobs.settings import RecordTables
 from batch.jobs.spending import Figures, added, additions
@@ -23,7 +21,7 @@ from batch.publication.listing import count_published, list_unpublished, write_p
 from batch.scheduling.admissions import AdmissionTable
 from inference_contracts.batch_configuration import Capacity
 from inference_contracts.batch_keys import JobKeys
-from inference_contracts.batch_states import FINAL, JobState
+from inference_contracts.batch_names import FINAL, JobState
 
 # Errors shown in a batch. The error file has all of them.
 _SHOWN_ERRORS = 100

@@ -15,15 +15,15 @@ from contextlib import suppress
 from functools import cache
 from typing import Any
 
-from batch.aws_failures import repeatable
 from batch.bus import tell
 from batch.completion.ending import Ends
 from batch.embedded_metrics import emit
-from batch.jobs.job_record import Job
+from batch.jobs.job_table import Job
 from batch.jobs.settings import read_records
 from batch.jobs.spending import Figures
 from batch.objects import Objects
-from inference_contracts import batch_environment, batch_names
+from batch.s3_errors import repeatable
+from inference_contracts import batch_names
 from inference_contracts.batch_limits import JOINING_SECONDS
 
 #: For a job that was interrupted for a reason other than its own errors or its deadline.
@@ -33,7 +33,7 @@ _BROKEN = "internal_error"
 @cache
 def _ends() -> Ends:
     """Return the object that ends jobs, one per process."""
-    bucket = os.environ[batch_environment.BUCKET]
+    bucket = os.environ[batch_names.BUCKET]
     return Ends(read_records(os.environ), Objects(bucket), bucket, _tell)
 
 
@@ -55,7 +55,7 @@ def _tell(job: Job, figures: Figures | None) -> None:
 
 
 def _measure(job: Job, figures: Figures) -> None:
-    platform = {batch_names.PLATFORM_DIMENSION: os.environ[batch_environment.PLATFORM]}
+    platform = {batch_names.PLATFORM_DIMENSION: os.environ[batch_names.PLATFORM]}
     emit(
         {
             batch_names.COMPLETED_REQUESTS: figures.requests,

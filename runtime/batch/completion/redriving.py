@@ -12,16 +12,14 @@ from dataclasses import replace
 from typing import Any
 
 from batch.completion.merging import Outcome
-from batch.contracts.job_description import JobDescription
-from batch.contracts.request import JobRequest
+from batch.contracts.request import JobDescription, JobRequest
 from batch.jobs.executions import Executions
-from batch.jobs.job_record import TIMES, Job
-from batch.jobs.job_table import JobTable
+from batch.jobs.job_table import TIMES, Job, JobTable
 from batch.jobs.record_table import StateConflictError
 from batch.objects import Objects
 from batch.preparation.planning import Plan
 from inference_contracts.batch_keys import JobKeys
-from inference_contracts.batch_states import JobState
+from inference_contracts.batch_names import JobState
 
 _BROKEN_OFF: tuple[JobState, ...] = ("failed", "expired")
 

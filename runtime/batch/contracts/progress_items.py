@@ -15,7 +15,7 @@ An item is always written whole and never incremented, so a repeated write is ha
 earlier item, so a worker that hung and resumed changes nothing. Ten thousand items take about a megabyte,
 which is one or two pages of a query. The same number of objects in S3 would take thirty pages of a list.
 
-One more item per model is the turn at running suspects (`batch.worker.suspect_turn`): ``holder`` has it
+One more item per model is the turn at running suspects (`batch.worker.suspects`): ``holder`` has it
 ``until`` a time in seconds since 1970.
 """
 
@@ -28,6 +28,44 @@ from typing import Any, Final
 from batch.contracts.shard import Usage
 from inference_contracts.batch_keys import suspects_of_model
 from inference_contracts.batch_names import EXPIRY_ATTRIBUTE, JOB_ATTRIBUTE, SHARD_ATTRIBUTE
+from inference_contracts.json_record import JsonRecord
+from inference_contracts.shift_names import CEILING_AT, CEILING_PLACES, CEILING_SECONDS
+
+# A ceiling of the capacity shift, as the scheduler and the workers of batch read it.
+
+
+def places_under(ceiling: Mapping[str, Any] | None, *, now: float) -> int:
+    """Return the places that the jobs of a model may have together now.
+
+    Without a ceiling, or with an old one, nobody knows what interactive requests need, and they go first.
+
+    ceiling: Its record; None if there is none.
+    now: Seconds since 1970.
+    """
+    if ceiling is None or abs(now - float(ceiling[CEILING_AT])) > CEILING_SECONDS:
+        return 0
+    return max(0, int(ceiling[CEILING_PLACES]))
+
+
+# Counts of the answers that were published to the signal store.
+
+
+@dataclass(frozen=True, slots=True)
+class Published(JsonRecord):
+    """Counts of the published answers of a part, or of all parts of a job."""
+
+    written: int = 0
+    """Answers that are in the store."""
+    superseded: int = 0
+    """Answers that lost against those of a later job, or that the store already had."""
+    unfit: int = 0
+    """Answers that cannot be a signal: without text, or with a custom_id that is too long for a key."""
+
+    def __add__(self, other: Published) -> Published:
+        return Published(
+            self.written + other.written, self.superseded + other.superseded, self.unfit + other.unfit
+        )
+
 
 #: Used in place of a shard's name. No shard has this name.
 WHOLE_JOB: Final = "#"

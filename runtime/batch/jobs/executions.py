@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from botocore.exceptions import ClientError
 
-from batch.jobs.job_record import Job
+from batch.jobs.job_table import Job
 
 # Error of the emulator for an execution that has ended. Step Functions itself returns the stop time.
 _HAS_ENDED: Final = "ValidationException"

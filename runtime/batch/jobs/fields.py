@@ -12,7 +12,7 @@ import re
 from collections.abc import Collection, Mapping
 from typing import Any, Final
 
-from batch.jobs.job_record import JobError
+from batch.jobs.job_table import JobError
 
 # OpenAI's limits of metadata (https://platform.openai.com/docs/api-reference/batch/create).
 _MAX_PAIRS: Final = 16

@@ -3,21 +3,134 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final, Literal
 
 from batch.jobs import identifiers
-from batch.jobs.deletions import Deletion, DeletionTable
-from batch.jobs.file_records import FileRecord, UploadRecord, UploadStatus
 from batch.jobs.record_table import Table, UnknownCursorError
 from inference_contracts.batch_keys import JobKeys
 from inference_contracts.batch_names import (
     EXPIRY_ATTRIBUTE,
     ID_ATTRIBUTE,
     ORDER_ATTRIBUTE,
+    STATE_INDEX_KEY,
     TEAM_INDEX_KEY,
 )
+from inference_contracts.json_record import JsonRecord
+
+# Records of files and of uploads that become files.
+
+Purpose = Literal["batch", "batch_output"]
+UploadStatus = Literal["pending", "completed", "cancelled"]
+
+
+@dataclass(frozen=True, slots=True)
+class FileRecord(JsonRecord):
+    """A file of a team. Times are whole seconds since 1970."""
+
+    id: str
+    """The file's identifier."""
+    team: str
+    filename: str
+    """The team's name for it."""
+    purpose: Purpose
+    """Whether the file is an input or a result of batches."""
+    size: int
+    bucket: str
+    key: str
+    """`bucket`, `key`: Its place in S3."""
+    created_at: int
+    expires_at: int | None = None
+    """`created_at`, `expires_at`: Time of creation, and time of deletion; None if the file is kept."""
+
+
+@dataclass(frozen=True, slots=True)
+class UploadRecord(JsonRecord):
+    """A file that is uploaded in parts. Times are whole seconds since 1970."""
+
+    id: str
+    """The upload's identifier."""
+    team: str
+    filename: str
+    """Name of the future file."""
+    size: int
+    """Its size in bytes."""
+    created_at: int
+    """Start of the upload."""
+    expires_at: int
+    """Time until which parts are accepted."""
+    file_seconds: int
+    """Lifetime of the future file, in seconds."""
+    status: UploadStatus = "pending"
+    file_id: str | None = None
+    """The file made from the upload."""
+
+
+# Objects that must be deleted at a time: expired files, and the intermediate objects of ended jobs.
+#
+# S3's lifecycle rules count whole days and do not know when a job ended. So the scheduler deletes these
+# objects itself, and the rules delete what it missed (https://docs.aws.amazon.com/AmazonS3/latest/userguide/
+# intro-lifecycle-rules.html). Each deletion is an item of the table of all records, in the index by state.
+
+#: Value of the index for deletions. No job has such a state.
+_STATE: Final = "deletion"
+#: Time between the end of a job and the deletion of its intermediate objects: workers that were about to
+#: write something have stopped by then.
+_AFTER_END_SECONDS: Final = 3600
+# Until then the lifecycle rules have deleted the objects.
+_KEPT_SECONDS: Final = 40 * 24 * 3600
+
+
+@dataclass(frozen=True, slots=True)
+class Deletion(JsonRecord):
+    """Objects of the batch bucket to delete."""
+
+    id: str
+    """Identifier of the file or the job."""
+    due: int
+    """When, in seconds since 1970."""
+    prefixes: tuple[str, ...]
+    """Prefixes of the objects. An object's key is a prefix too."""
+
+
+class DeletionTable:
+    def __init__(self, table: Table) -> None:
+        self._table = table
+
+    def put(self, deletion: Deletion) -> None:
+        """Plan a deletion. It replaces an earlier one of the same file or job."""
+        self._table.put(
+            {
+                ID_ATTRIBUTE: _identifier(deletion.id),
+                "record": deletion.to_values(),
+                STATE_INDEX_KEY: _STATE,
+                ORDER_ATTRIBUTE: f"{deletion.due:012d}#{deletion.id}",
+                EXPIRY_ATTRIBUTE: deletion.due + _KEPT_SECONDS,
+            }
+        )
+
+    def due(self, now: float) -> Iterator[Deletion]:
+        """Iterate over the deletions whose time has come, oldest first."""
+        for values in self._table.in_state(_STATE, before=f"{int(now) + 1:012d}"):
+            # The index lags behind the table: the file may have got a later time.
+            current = self._table.get(_identifier(values["id"]))
+            if current is not None and current["due"] <= now:
+                yield Deletion.from_values(current)
+
+    def forget(self, deletion: Deletion) -> None:
+        self._table.delete(_identifier(deletion.id))
+
+
+def intermediate_objects(job: str, *, ended_at: int) -> Deletion:
+    """Return the deletion of what a job that has ended for good does not need any more."""
+    prefix = JobKeys(job).prefix
+    folders = ("segments", "shards", "chunks", "parts", "rest", "joined", "published")
+    return Deletion(job, ended_at + _AFTER_END_SECONDS, tuple(f"{prefix}{each}/" for each in folders))
+
+
+def _identifier(name: str) -> str:
+    return f"deletion#{name}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from typing import Any
 
 from batch.contracts.progress_items import WHOLE_JOB, Item, JobSize, ShardProgress
 from batch.contracts.shard import Usage
-from batch.jobs.job_record import Job, RequestCounts
+from batch.jobs.job_table import Job, RequestCounts
 from inference_contracts.batch_names import JOB_ATTRIBUTE, SHARD_ATTRIBUTE
 
 

@@ -29,7 +29,7 @@ from batch.jobs.job_table import JobTable
 from batch.jobs.record_table import Table
 from batch.jobs.storage import Storage
 from batch.variables import require
-from inference_contracts import batch_environment
+from inference_contracts import batch_names
 from inference_contracts.batch_configuration import Configuration
 
 _RETRIES = Config(retries={"mode": "standard", "max_attempts": 5})
@@ -66,8 +66,8 @@ def read_configuration(environment: Mapping[str, str]) -> Configuration:
     Raises BatchSettingsError if the variable is missing. Raises OSError if the file cannot be read. Raises
     ConfigurationError if the document is invalid.
     """
-    require(environment, batch_environment.CONFIGURATION)
-    return Configuration.from_json((_CODE / environment[batch_environment.CONFIGURATION]).read_bytes())
+    require(environment, batch_names.CONFIGURATION)
+    return Configuration.from_json((_CODE / environment[batch_names.CONFIGURATION]).read_bytes())
 
 
 def read_records(environment: Mapping[str, str]) -> RecordTables:
@@ -75,16 +75,16 @@ def read_records(environment: Mapping[str, str]) -> RecordTables:
 
     Raises BatchSettingsError if the variable is missing.
     """
-    require(environment, batch_environment.TABLE)
+    require(environment, batch_names.TABLE)
     resource: Any = boto3.resource("dynamodb", config=_RETRIES)
-    table = Table(resource.Table(environment[batch_environment.TABLE]))
+    table = Table(resource.Table(environment[batch_names.TABLE]))
     return RecordTables(table, JobTable(table), FileTable(table))
 
 
 def read_progress(environment: Mapping[str, str]) -> ProgressTable:
-    require(environment, batch_environment.PROGRESS_TABLE)
+    require(environment, batch_names.PROGRESS_TABLE)
     client = boto3.client("dynamodb", config=_RETRIES)
-    return ProgressTable(client, environment[batch_environment.PROGRESS_TABLE])
+    return ProgressTable(client, environment[batch_names.PROGRESS_TABLE])
 
 
 def read_platform(environment: Mapping[str, str]) -> BatchPlatform:
@@ -95,10 +95,10 @@ def read_platform(environment: Mapping[str, str]) -> BatchPlatform:
     """
     require(
         environment,
-        batch_environment.TABLE,
-        batch_environment.BUCKET,
-        batch_environment.STATE_MACHINE_ARN,
-        batch_environment.CONFIGURATION,
+        batch_names.TABLE,
+        batch_names.BUCKET,
+        batch_names.STATE_MACHINE_ARN,
+        batch_names.CONFIGURATION,
     )
     records = read_records(environment)
     return BatchPlatform(
@@ -108,8 +108,8 @@ def read_platform(environment: Mapping[str, str]) -> BatchPlatform:
         files=records.files,
         uploads=UploadTable(records.table),
         progress=read_progress(environment),
-        storage=Storage(boto3.client("s3", config=_PRESIGNED), environment[batch_environment.BUCKET]),
+        storage=Storage(boto3.client("s3", config=_PRESIGNED), environment[batch_names.BUCKET]),
         executions=Executions(
-            boto3.client("stepfunctions", config=_RETRIES), environment[batch_environment.STATE_MACHINE_ARN]
+            boto3.client("stepfunctions", config=_RETRIES), environment[batch_names.STATE_MACHINE_ARN]
         ),
     )

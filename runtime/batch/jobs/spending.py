@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass, fields
 from datetime import UTC, datetime
 
 from batch.contracts.shard import Usage
-from batch.jobs.job_record import Job, RequestCounts
+from batch.jobs.job_table import Job, RequestCounts
 from batch.jobs.record_table import Additions, Table
 
 

@@ -11,8 +11,7 @@ from dataclasses import dataclass
 
 from batch.contracts.request import JobRequest, Publication
 from batch.jobs.executions import Executions
-from batch.jobs.job_record import Job, JobError, Source
-from batch.jobs.job_table import JobTable, Once, plain
+from batch.jobs.job_table import Job, JobError, JobTable, Once, Source, plain
 from batch.jobs.manifest import JobManifest
 from batch.jobs.storage import Storage
 from inference_contracts.batch_configuration import BatchTeam, DeclaredSignal, Queue

@@ -14,18 +14,15 @@ from typing import Any
 
 from batch.contracts.request import JobRequest
 from batch.objects import InputFaultError, Objects
-from batch.preparation import error_rows
-from batch.preparation.csv_rows import rows
+from batch.preparation import segments
 from batch.preparation.custom_ids import digests, merge_runs
 from batch.preparation.cutting import NumberedLine, cut_shards
-from batch.preparation.input_text import InputRow, UnreadableInputError, text_of
+from batch.preparation.input_text import InputRow, UnreadableInputError, rows, text_of
 from batch.preparation.line_checks import BadLine, CheckedLine, check_request
 from batch.preparation.line_reader import lines_that_begin_within
 from batch.preparation.parquet import ParquetReader
-from batch.preparation.prompt_renderer import CostlyTemplateError
-from batch.preparation.row_checks import RowChecks
-from batch.preparation.segment_report import SegmentReport, ShardEntry
-from batch.preparation.segments import Segment
+from batch.preparation.row_checks import CostlyTemplateError, RowChecks
+from batch.preparation.segments import Segment, SegmentReport, ShardEntry
 from inference_contracts.batch_keys import JobKeys
 from inference_contracts.batch_limits import LINE_BUFFER_BYTES, LINE_OVERHEAD_BYTES
 from inference_contracts.prompt_template import RenderingError
@@ -101,7 +98,7 @@ class _Check:
         for found in self._found():
             if isinstance(found.line, BadLine):
                 self._invalid += 1
-                yield error_rows.row(
+                yield segments.row(
                     line=found.number,
                     custom_id=found.line.custom_id,
                     code=found.code,

@@ -13,16 +13,16 @@ from contextlib import closing
 from functools import cache
 from typing import Any
 
-from batch.aws_failures import repeatable
 from batch.contracts.request import Input, JobRequest
 from batch.jobs.settings import read_configuration
 from batch.objects import InputFaultError, Objects
 from batch.preparation.checking import check_segment
 from batch.preparation.input_text import UnreadableInputError
 from batch.preparation.parquet import ParquetReader
-from batch.preparation.plan_job import plan_job
+from batch.preparation.planning import plan_job
 from batch.preparation.segments import Segment, Span, byte_ranges, number, row_group_ranges
-from inference_contracts import batch_environment
+from batch.s3_errors import repeatable
+from inference_contracts import batch_names
 from inference_contracts.batch_configuration import Configuration
 from inference_contracts.batch_keys import JobKeys
 
@@ -30,7 +30,7 @@ from inference_contracts.batch_keys import JobKeys
 @cache
 def _objects() -> Objects:
     """Return the batch bucket. The process uses one client for all events."""
-    return Objects(os.environ[batch_environment.BUCKET])
+    return Objects(os.environ[batch_names.BUCKET])
 
 
 @cache

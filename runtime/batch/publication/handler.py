@@ -19,7 +19,7 @@ from typing import Any
 
 from batch.objects import Objects
 from batch.publication.publishing import Publisher
-from inference_contracts import batch_environment
+from inference_contracts import batch_names
 from signals.connection import connect
 from signals.store import SignalWriter
 
@@ -30,8 +30,8 @@ def _publisher() -> Publisher:
     store = SignalWriter(connect(os.environ))
     return Publisher(
         store,
-        Objects(os.environ[batch_environment.BUCKET]),
-        Objects(os.environ[batch_environment.SIGNALS_HISTORY_BUCKET]),
+        Objects(os.environ[batch_names.BUCKET]),
+        Objects(os.environ[batch_names.SIGNALS_HISTORY_BUCKET]),
     )
 
 

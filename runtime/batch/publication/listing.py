@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from concurrent.futures import ThreadPoolExecutor
 
-from batch.contracts.publication import Published
+from batch.contracts.progress_items import Published
 from batch.objects import Objects
 from inference_contracts.batch_keys import JobKeys
 

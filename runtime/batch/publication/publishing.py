@@ -2,22 +2,109 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import zlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
-from typing import Final, Protocol
+from typing import Any, Final, Protocol
 
-from batch.contracts.publication import Published
-from batch.contracts.request import JobRequest
+from batch.contracts.progress_items import Published
+from batch.contracts.request import JobRequest, Publication
+from batch.contracts.shard import ShardLine
 from batch.objects import Objects
 from batch.preparation.line_reader import read_lines
-from batch.publication.answers import read_signals
-from batch.publication.prompts import PromptDigests
 from inference_contracts.batch_keys import JobKeys
 from inference_contracts.signal_rows import history_key
-from signals.record import SignalRecord
+from signals.record import InvalidSignalError, SignalRecord
 from signals.store import Written
+
+# Digests of a shard's prompts. A signal names its prompt by the digest.
+
+_BYTES: Final = 16
+
+
+class PromptDigests:
+    """Half a SHA-256 for each line of a shard. It covers the body, and the addresses of its images.
+
+    The digests take 16 bytes per line. All of them are in memory, because answers come in the order of
+    completion.
+
+    lines: Lines of the shard's file, in order.
+    """
+
+    def __init__(self, lines: Iterable[bytes]) -> None:
+        self._digests = bytearray()
+        for line in lines:
+            read = ShardLine.from_json(line)
+            asked = {"body": read.body, "images": read.images} if read.images else read.body
+            self._digests += hashlib.sha256(_canonical(asked)).digest()[:_BYTES]
+
+    def of(self, ordinal: int) -> str:
+        return self._digests[ordinal * _BYTES : (ordinal + 1) * _BYTES].hex()
+
+
+def _canonical(value: Any) -> bytes:
+    """Return the same bytes for equal values, regardless of the order of keys."""
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), sort_keys=True)
+    return text.encode("utf-8", "surrogatepass")
+
+
+# Converts a row of the output file to a signal.
+
+
+def read_signals(
+    rows: Iterable[bytes], request: JobRequest, publication: Publication, digests: PromptDigests
+) -> Iterator[SignalRecord | None]:
+    """Iterate over rows as signals; None for an answer that cannot be a signal.
+
+    A signal's key is the line's ``custom_id``. Its value is the text of the first choice. Its time is the
+    answer's ``created`` field, or the job's submission time if the field is missing.
+
+    rows: Rows of the output of one shard.
+    publication: Destination of the answers.
+    digests: Digests of the shard's prompts.
+    """
+    for row in rows:
+        values = json.loads(row)
+        body = values["response"]["body"]
+        text = _text(body)
+        created = body.get("created")
+        said = created if isinstance(created, int) else publication.version // 1000
+        ordinal = int(values["id"].rpartition("_")[2])
+        yield (
+            None
+            if text is None
+            else _signal(
+                name=publication.signal,
+                key=values["custom_id"],
+                value=text,
+                version=publication.version,
+                model=request.model,
+                prompt_hash=digests.of(ordinal),
+                time=said,
+                expires=said + publication.ttl_seconds,
+            )
+        )
+
+
+def _signal(**values: Any) -> SignalRecord | None:
+    """Return a signal; None if the store cannot hold it, for example because the key is too long."""
+    try:
+        return SignalRecord(**values)
+    except InvalidSignalError:
+        return None
+
+
+def _text(body: Mapping[str, Any]) -> str | None:
+    """Return the text of an answer's first choice; None if it has none, for example a tool call."""
+    choices = body.get("choices")
+    if not isinstance(choices, list) or not choices:
+        return None
+    message = choices[0].get("message")
+    text = message.get("content") if isinstance(message, dict) else choices[0].get("text")
+    return text if isinstance(text, str) and text else None
+
 
 _AT_ONCE: Final = 1000
 #: Longest row. It contains an answer, which the worker held whole in memory.

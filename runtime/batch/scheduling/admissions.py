@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from batch.jobs.job_record import Job
+from batch.jobs.job_table import Job, JobTable
 from batch.jobs.record_table import Table
-from inference_contracts.batch_names import EXPIRY_ATTRIBUTE, ID_ATTRIBUTE
+from inference_contracts.batch_names import EXPIRY_ATTRIBUTE, ID_ATTRIBUTE, JobState
 from inference_contracts.json_record import JsonRecord
 
 # Longer than any job lives. DynamoDB deletes the item after that.
@@ -85,3 +85,27 @@ class AdmissionTable:
 
 def _identifier(job: str, attempt: int) -> str:
     return f"admission#{job}#{attempt}"
+
+
+# A team's spending this month, including estimates. A budget stops admission, never a running shard.
+
+#: States of a job that was admitted and has not ended.
+_OPEN: tuple[JobState, ...] = ("in_progress", "finalizing", "cancelling")
+
+
+@dataclass(frozen=True, slots=True)
+class Admitted:
+    """A job that was admitted and has not ended."""
+
+    job: Job
+    admission: Admission
+    """Its current attempt, with its places and estimated cost."""
+
+
+def admitted(jobs: JobTable, admissions: AdmissionTable) -> Iterator[Admitted]:
+    """Iterate over the jobs of all teams that were admitted and have not ended."""
+    for state in _OPEN:
+        for job in jobs.in_state(state):
+            admission = admissions.of(job)
+            if admission is not None and admission.places is not None:
+                yield Admitted(job, admission)

@@ -1,13 +1,13 @@
 """Ceilings of the capacity shift: the places of a model that interactive requests leave to batch now.
 
 The shift writes a ceiling per model each minute. A platform with the shift reads them. At a ceiling of 0,
-and without one (`batch.contracts.ceiling`), no further place is given. Running jobs keep one place each,
+and without one (`progress_items`), no further place is given. Running jobs keep one place each,
 because a map cannot run zero children; their workers send less (`batch.worker.ceiling_watch`).
 """
 
 from __future__ import annotations
 
-from batch.contracts.ceiling import places_under
+from batch.contracts.progress_items import places_under
 from batch.jobs.record_table import Table
 from inference_contracts.shift_names import ceiling_identifier
 

@@ -42,7 +42,7 @@ def expected_ends(
 
     jobs: All jobs of one model with unfinished shards.
     places, maximum: As in `allot`.
-    speed: Speed of the model (`batch.scheduling.speed`).
+    speed: Speed of the model (`batch.scheduling.measuring`).
     """
     open_jobs = {each.wanted.job: each for each in jobs if each.wanted.shards > 0}
     left = {name: float(each.wanted.shards) for name, each in open_jobs.items()}

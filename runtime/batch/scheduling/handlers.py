@@ -20,26 +20,23 @@ from typing import Any
 import boto3
 from botocore.exceptions import BotoCoreError, ClientError
 
-from batch.aws_failures import repeatable
 from batch.bus import tell
 from batch.contracts.progress_items import JobSize
 from batch.contracts.request import JobRequest
-from batch.jobs.deletions import DeletionTable
+from batch.jobs.file_table import DeletionTable
 from batch.jobs.job_progress import ProgressTable
 from batch.jobs.settings import BatchPlatform, RecordTables, read_platform, read_progress, read_records
 from batch.jobs.spending import SpendingTable
 from batch.objects import Objects
 from batch.preparation.planning import Plan
+from batch.s3_errors import repeatable
 from batch.scheduling.admissions import Admission, AdmissionTable
 from batch.scheduling.ceilings import Ceilings
-from batch.scheduling.measuring import SpeedMeter
+from batch.scheduling.measuring import SpeedMeter, SpeedTable
 from batch.scheduling.observation import observe, report
-from batch.scheduling.open_jobs import read_open_jobs
 from batch.scheduling.place_scheduler import Scheduler, turns_done
-from batch.scheduling.reconciling import Reconciler
-from batch.scheduling.speed import SpeedTable
-from batch.scheduling.sweeping import sweep
-from inference_contracts import batch_environment
+from batch.scheduling.reconciling import Reconciler, read_open_jobs, sweep
+from inference_contracts import batch_names
 from inference_contracts.batch_keys import JobKeys
 from inference_contracts.batch_limits import MAX_RESIZES_PER_RUN
 from inference_contracts.batch_names import EVENT_SOURCE, JOB_ASKS_EVENT
@@ -67,11 +64,11 @@ def _progress() -> ProgressTable:
 
 @cache
 def _objects() -> Objects:
-    return Objects(os.environ[batch_environment.BUCKET])
+    return Objects(os.environ[batch_names.BUCKET])
 
 
 def _models_with_ceilings() -> frozenset[str]:
-    return frozenset(filter(None, os.environ.get(batch_environment.CEILINGS, "").split(",")))
+    return frozenset(filter(None, os.environ.get(batch_names.CEILINGS, "").split(",")))
 
 
 @repeatable
@@ -142,7 +139,7 @@ def schedule(event: Mapping[str, Any], _context: object) -> None:
         objects=_objects(),
         executions=platform.executions,
         step_functions=boto3.client("stepfunctions"),
-        queue_urls=json.loads(os.environ[batch_environment.QUEUE_URLS]),
+        queue_urls=json.loads(os.environ[batch_names.QUEUE_URLS]),
     ).run(open_jobs, now=now, resizes=MAX_RESIZES_PER_RUN if is_every_minute else 0)
     queues = [queue.name for queue in configuration.queues]
     report(observe(open_jobs, queues, now=now), configuration.platform)
@@ -154,7 +151,7 @@ def schedule(event: Mapping[str, Any], _context: object) -> None:
 def _close(event: Mapping[str, Any]) -> None:
     """Have the function `close` end a job. Lambda keeps the event and repeats a failed call."""
     boto3.client("lambda").invoke(
-        FunctionName=os.environ[batch_environment.CLOSE_FUNCTION],
+        FunctionName=os.environ[batch_names.CLOSE_FUNCTION],
         InvocationType="Event",
         Payload=json.dumps(event),
     )

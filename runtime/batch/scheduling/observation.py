@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 
 from batch.embedded_metrics import emit
-from batch.jobs.job_record import Job
-from batch.scheduling.open_jobs import OpenJob
+from batch.jobs.job_table import Job
+from batch.scheduling.reconciling import OpenJob
 from inference_contracts import batch_names
 
 

@@ -1,26 +1,67 @@
-"""Compares open jobs with their executions, and ends each job whose execution has ended.
-
-Step Functions reports the end of an execution to EventBridge "on a best-effort basis"
-(https://docs.aws.amazon.com/step-functions/latest/dg/eventbridge-integration.html), and a function may be
-interrupted between two calls. So no job relies on an event: the scheduler looks at the executions themselves.
-"""
+"""Open jobs: compares them with their executions, and deletes objects whose time has come."""
 
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import Any, Final
 
 from batch.completion.ending import TOO_LATE
 from batch.jobs.executions import Execution, Executions
-from batch.jobs.job_record import Job
-from batch.jobs.job_table import JobTable, plain
+from batch.jobs.file_table import DeletionTable
+from batch.jobs.job_table import Job, JobTable, plain
 from batch.jobs.record_table import StateConflictError, Table
-from batch.scheduling.open_jobs import OpenJob
+from batch.objects import Objects
+from batch.scheduling.admissions import Admission, AdmissionTable
 from inference_contracts.batch_limits import CLOSE_SECONDS, SCHEDULE_SECONDS
-from inference_contracts.batch_names import EXPIRY_ATTRIBUTE, ID_ATTRIBUTE
-from inference_contracts.batch_states import JobState
+from inference_contracts.batch_names import EXPIRY_ATTRIBUTE, ID_ATTRIBUTE, OPEN, JobState
+
+
+@dataclass(frozen=True, slots=True)
+class OpenJob:
+    """A job that has not ended."""
+
+    job: Job
+    admission: Admission | None
+    """Its current attempt; None if that has not asked for places yet."""
+
+    @property
+    def has_places(self) -> bool:
+        """Whether its current attempt was admitted."""
+        return self.admission is not None and self.admission.places is not None
+
+    @property
+    def is_refused(self) -> bool:
+        """Whether it gets no places. Its execution is about to end it."""
+        return self.job.state == "validating" and self.admission is not None and bool(self.admission.refusal)
+
+
+def read_open_jobs(jobs: JobTable, admissions: AdmissionTable) -> Sequence[OpenJob]:
+    """Return the open jobs of all teams, each once.
+
+    The index has one list per state. A job that changes its state while the lists are read can be in two of
+    them; the later one counts.
+    """
+    found = {job.id: job for state in OPEN for job in jobs.in_state(state)}
+    return [OpenJob(job, admissions.of(job)) for job in found.values()]
+
+
+# Deletes objects whose time has come, a bounded number in each run of the scheduler.
+
+
+def sweep(deletions: DeletionTable, objects: Objects, *, now: float, has_time: Callable[[], bool]) -> None:
+    """Delete the objects that are due. Every step can be repeated; the next run continues.
+
+    has_time: Returns whether another thousand objects may be deleted.
+    """
+    for deletion in deletions.due(now):
+        for prefix in deletion.prefixes:
+            if not objects.delete_below(prefix, has_time=has_time):
+                return
+        deletions.forget(deletion)
+
 
 #: States that a job leaves when its deadline passes.
 _BEFORE_DEADLINE: Final[tuple[JobState, ...]] = ("validating", "in_progress")

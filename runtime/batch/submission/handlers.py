@@ -15,8 +15,7 @@ from typing import Any, Final
 
 from batch.jobs import identifiers
 from batch.jobs.fields import InvalidError
-from batch.jobs.job_record import Job, JobError, Source
-from batch.jobs.job_table import KeyReusedError, Once
+from batch.jobs.job_table import Job, JobError, KeyReusedError, Once, Source
 from batch.jobs.manifest import JobManifest, read_manifest, unread_manifest
 from batch.jobs.settings import BatchPlatform, read_platform
 from batch.jobs.storage import Storage

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 import uvloop
 
 from batch.variables import BatchSettingsError
-from batch.worker.clients import make_clients, use_threads
+from batch.worker.bucket_client import make_clients, use_threads
 from batch.worker.settings import WorkerSettings, read_settings
 from batch.worker.worker_loop import run_worker
 

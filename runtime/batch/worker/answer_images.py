@@ -23,8 +23,8 @@ from batch.contracts.generated_image import GeneratedImage, image_count, image_t
 from batch.contracts.shard import ShardLine, Usage
 from batch.s3_errors import S3Meaning, meaning_of
 from batch.worker.bucket_client import BucketClient
-from batch.worker.memory_budget import MemoryBudget
 from batch.worker.model_endpoint import Answer, EndpointFault, Failure
+from batch.worker.retry_budget import MemoryBudget
 from inference_contracts import image_files
 
 #: An answer as bytes and as values, and one of its images.

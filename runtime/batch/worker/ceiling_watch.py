@@ -15,8 +15,8 @@ from typing import Any, Final
 from boto3.dynamodb.types import TypeDeserializer
 from botocore.exceptions import BotoCoreError, ClientError
 
-from batch.contracts.ceiling import places_under
-from batch.worker.clients import in_thread
+from batch.contracts.progress_items import places_under
+from batch.worker.bucket_client import in_thread
 from batch.worker.concurrency_limit import ConcurrencyLimit
 from batch.worker.metrics import log
 from batch.worker.queue import ShardQueue

@@ -16,9 +16,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from batch.s3_errors import S3_FAILURES, S3Meaning, explanation, meaning_of
-from batch.worker.bucket_client import BucketClient, MissingObjectError, OpenObject
-from batch.worker.clients import in_thread
-from batch.worker.memory_budget import MemoryBudget
+from batch.worker.bucket_client import BucketClient, MissingObjectError, OpenObject, in_thread
+from batch.worker.retry_budget import MemoryBudget
 
 _SCHEME = "s3://"
 # An image, its base64 form, and that form within the request's body.

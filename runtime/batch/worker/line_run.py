@@ -15,17 +15,25 @@ from batch.worker.concurrency_limit import ConcurrencyLimit, Permit
 from batch.worker.drain import Drain
 from batch.worker.image_loader import ImageError, ImageNotReadError
 from batch.worker.metrics import Metrics, log
-from batch.worker.model_endpoint import Answer, EndpointFault, Failure, ModelEndpoint, Room
-from batch.worker.model_request import InvalidLineError, ModelRequest, Requests
+from batch.worker.model_endpoint import (
+    Answer,
+    EndpointFault,
+    Failure,
+    InvalidLineError,
+    ModelEndpoint,
+    ModelRequest,
+    Requests,
+    Room,
+)
 from batch.worker.retry_budget import RetryBudget
 from batch.worker.rows import ErrorCode, RowIdentifier, error_row, response_row
-from batch.worker.suspect_turn import SuspectTurn
 from batch.worker.suspects import (
     ALONE_AGAIN_SECONDS,
     LOSSES_ALONE,
     LOSSES_AMONG_OTHERS,
     MOMENT_SECONDS,
     SuspectLines,
+    SuspectTurn,
 )
 
 _FIRST_DELAY_SECONDS: Final = 1.0

@@ -7,7 +7,7 @@ from typing import Any
 
 from botocore.exceptions import ClientError
 
-from batch.worker.clients import in_thread
+from batch.worker.bucket_client import in_thread
 
 _HELD = "ApproximateNumberOfMessagesNotVisible"
 # The message was deleted, or another worker holds it now. Nothing remains to be reported.

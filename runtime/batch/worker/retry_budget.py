@@ -1,18 +1,52 @@
-"""Limits retries: successful requests pay for retries that fail.
-
-The budget is a token bucket. A success adds a part of a token. A retry takes a whole token, and returns it if
-it succeeds (as in the retry quota of the AWS SDKs,
-https://docs.aws.amazon.com/sdkref/latest/guide/feature-retry-behavior.html). So failing retries stay a small
-share of all requests, while an endpoint with one broken replica is still used. No line fails because the
-bucket is empty: it waits. A few tokens are added over time, so that an endpoint that answers nothing is still
-probed (https://finagle.github.io/blog/2016/02/08/retry-budgets).
-"""
+"""Budgets of the worker: retries that fail, and bytes that are held at the same time."""
 
 from __future__ import annotations
 
 import asyncio
 from collections import deque
 from typing import Final
+
+
+class MemoryBudget:
+    """A limit on held bytes.
+
+    max_bytes: The limit. A larger item is admitted if nothing else is held.
+    """
+
+    def __init__(self, max_bytes: int) -> None:
+        self._maximum = max_bytes
+        self._held = 0
+        self._waiting: deque[tuple[int, asyncio.Future[None]]] = deque()
+
+    async def take(self, size: int) -> None:
+        """Wait for memory, in order of arrival."""
+        if not self._waiting and self._has_room(size):
+            self._held += size
+            return
+        waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiting.append((size, waiter))
+        try:
+            await waiter
+        except asyncio.CancelledError:
+            if waiter.done() and not waiter.cancelled():
+                self.give_back(size)
+            raise
+
+    def give_back(self, size: int) -> None:
+        """Release memory.
+
+        size: Bytes that were taken.
+        """
+        self._held -= size
+        while self._waiting and self._has_room(self._waiting[0][0]):
+            size, waiter = self._waiting.popleft()
+            if not waiter.done():
+                self._held += size
+                waiter.set_result(None)
+
+    def _has_room(self, size: int) -> bool:
+        return not self._held or self._held + size <= self._maximum
+
 
 _MAX_TOKENS: Final = 100.0
 _TOKENS_A_SECOND: Final = 10.0

@@ -51,8 +51,8 @@ from pathlib import Path
 from typing import Any
 
 from batch.variables import BatchSettingsError, missing
-from inference_contracts import batch_environment as variables
 from inference_contracts import batch_limits as limits
+from inference_contracts import batch_names as variables
 from inference_contracts.units import KIB, MIB
 
 # A message can be hidden from others for at most this time after its receipt

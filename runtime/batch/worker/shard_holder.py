@@ -4,19 +4,101 @@ from __future__ import annotations
 
 import asyncio
 import random
+import time
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from batch.contracts.shard import ShardDone
-from batch.worker.bucket_client import MissingObjectError
+from batch.contracts.progress_items import ShardProgress
+from batch.contracts.shard import ShardDone, ShardMessage
+from batch.worker.bucket_client import MissingObjectError, in_thread, is_condition_refused
 from batch.worker.metrics import log
 from batch.worker.queue import QueueMessage, ShardQueue
-from batch.worker.shard_reports import ShardReports
 from batch.worker.shard_run import InvalidJobError, ShardRun
-from batch.worker.task import ShardTask, TaskGoneError
+
+# Reports the progress of a shard. No shard waits for a report or fails because of one.
+
+
+@dataclass(slots=True)
+class ShardReports:
+    """Progress reports of one shard."""
+
+    client: Any
+    """boto3's client of DynamoDB."""
+    table: str | None
+    """The table (`batch.contracts.progress_items`); None if nobody looks."""
+    message: ShardMessage
+    _last: ShardProgress | None = field(default=None, init=False)
+
+    async def send(self, progress: ShardProgress | None) -> None:
+        """Write the progress of the shard, unless it is unknown or already written."""
+        if self.table is None or progress is None or progress == self._last:
+            return
+        job, shard = self.message.job, self.message.shard
+        try:
+            await in_thread(
+                self.client.put_item,
+                TableName=self.table,
+                **progress.write(job, shard, now=time.time()),
+            )
+        except (BotoCoreError, ClientError) as error:
+            if not is_condition_refused(error):
+                log("progress_failed", job=job, shard=shard, reason=str(error))
+                return
+            # Another worker has the same shard and has made more progress.
+        self._last = progress
+
+
+# The job was cancelled, or the task belongs to another attempt now
+# (https://docs.aws.amazon.com/step-functions/latest/apireference/API_SendTaskHeartbeat.html, Errors).
+_GONE = frozenset({"InvalidToken", "TaskDoesNotExist", "TaskTimedOut"})
+_LONGEST_CAUSE = 32_768
+
+
+class TaskGoneError(Exception):
+    """The task no longer waits."""
+
+
+class ShardTask:
+    """The task of one shard.
+
+    client: boto3's client of Step Functions.
+    """
+
+    def __init__(self, client: Any, token: str) -> None:
+        self._client = client
+        self._token = token
+
+    async def heartbeat(self) -> None:
+        """Report that the shard is in work. Raises TaskGoneError if the task no longer waits."""
+        await self._send(self._client.send_task_heartbeat)
+
+    async def succeed(self, done: ShardDone) -> None:
+        """Report that the shard is done.
+
+        done: Result of the shard.
+        Raises TaskGoneError if the task no longer waits.
+        """
+        await self._send(self._client.send_task_success, output=done.to_json())
+
+    async def fail(self, error: str, cause: str) -> None:
+        """Report that the shard cannot be done.
+
+        error, cause: Error code, and description.
+        Raises TaskGoneError if the task no longer waits.
+        """
+        await self._send(self._client.send_task_failure, error=error, cause=cause[:_LONGEST_CAUSE])
+
+    async def _send(self, call: Any, **options: Any) -> None:
+        try:
+            await in_thread(call, taskToken=self._token, **options)
+        except ClientError as error:
+            if error.response["Error"]["Code"].rpartition("#")[2] in _GONE:
+                raise TaskGoneError from error
+            raise
+
 
 #: Least and most time after which another worker may retry a shard that AWS did not let this worker finish.
 #: The batch bucket is the platform's own: whatever S3 answers there but that the shard is missing may pass,

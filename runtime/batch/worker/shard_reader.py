@@ -15,8 +15,7 @@ from botocore.exceptions import (
 )
 from urllib3.exceptions import HTTPError
 
-from batch.worker.bucket_client import BucketClient, OpenObject
-from batch.worker.clients import in_thread
+from batch.worker.bucket_client import BucketClient, OpenObject, in_thread
 
 _PIECE_BYTES: Final = 2**20
 #: Bytes kept of a line that is too long: enough for the fields before its body.

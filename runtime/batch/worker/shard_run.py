@@ -11,26 +11,56 @@ from typing import Final
 
 import orjson
 
-from batch.contracts.job_description import JobDescription
 from batch.contracts.progress_items import ShardProgress
+from batch.contracts.request import JobDescription
 from batch.contracts.shard import ShardDone, ShardLine, ShardMessage
 from batch.worker.answer_images import AnswerImages, ShardImages
-from batch.worker.bucket_client import BucketClient, MissingObjectError
-from batch.worker.chunk_log import BucketChunks, ChunkLog
+from batch.worker.bucket_client import BucketClient, MissingObjectError, PartWriter
+from batch.worker.chunk_log import BucketChunks, ChunkLog, ChunkStore, CorruptLogError, Ordinals, read_chunks
 from batch.worker.concurrency_limit import ConcurrencyLimit, Permit
 from batch.worker.drain import Drain
 from batch.worker.image_loader import Images
 from batch.worker.line_run import LineRunner, Result, ShardTerms, expired
-from batch.worker.memory_budget import MemoryBudget
-from batch.worker.model_request import Requests
-from batch.worker.ordinals import Ordinals
-from batch.worker.rows import ErrorCode, RowIdentifier, error_row
+from batch.worker.model_endpoint import Requests
+from batch.worker.retry_budget import MemoryBudget
+from batch.worker.rows import ErrorCode, Part, RowIdentifier, Tally, error_row
 from batch.worker.settings import WorkerSettings
-from batch.worker.shard_parts import write_parts
 from batch.worker.shard_reader import RawLine, ShardReader
 from inference_contracts.batch_body_fields import IMAGES_PATH
 from inference_contracts.batch_keys import JobKeys, ShardKeys
 from inference_contracts.batch_limits import LINE_COPIES
+
+
+async def write_parts(
+    bucket: BucketClient, keys: ShardKeys, store: ChunkStore, identifier: RowIdentifier, lines: int
+) -> ShardDone:
+    """Write the files of output, failed and expired lines. The summary goes last.
+
+    A complete log never changes, so a repeated call writes the same.
+
+    lines: Number of the turn's lines.
+    Raises CorruptLogError if a line is in the log twice or not at all.
+    """
+    tally, attempts, seen = Tally(), 0, Ordinals()
+    async with (
+        bucket.written_in_parts(keys.output) as output,
+        bucket.written_in_parts(keys.error) as error,
+        bucket.written_in_parts(keys.expired) as expired,
+    ):
+        parts: dict[Part, PartWriter] = {"output": output, "error": error, "expired": expired}
+        async for chunk in read_chunks(store, 0, await store.count()):
+            attempts += chunk.attempts
+            for row in chunk.rows:
+                ordinal = identifier.ordinal(row)
+                if not seen.add(ordinal):
+                    raise CorruptLogError(f"{keys.chunks} has line {ordinal} twice")
+                await parts[tally.add(row)].add(row + b"\n")
+        if len(seen) != lines:
+            raise CorruptLogError(f"{keys.chunks} has {len(seen)} of {lines} lines")
+    done = tally.report(keys.shard, attempts=attempts)
+    await bucket.write(keys.done, done.to_json().encode())
+    return done
+
 
 #: The next shard is taken when this share of the newest one is left to read, so that the endpoint never
 #: waits.

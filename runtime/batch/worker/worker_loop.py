@@ -7,33 +7,112 @@ import itertools
 import json
 import os
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final
 
+import aiohttp
 from botocore.exceptions import BotoCoreError, ClientError
 
 from batch.contracts.shard import ShardMessage
 from batch.worker.answer_images import AnswerImages
-from batch.worker.bucket_client import BucketClient
+from batch.worker.bucket_client import BucketClient, Clients
 from batch.worker.ceiling_watch import CeilingWatch
-from batch.worker.clients import Clients
 from batch.worker.concurrency_limit import ConcurrencyLimit
 from batch.worker.image_loader import Images
 from batch.worker.inflation import Inflation
 from batch.worker.line_run import LineRunner
-from batch.worker.memory_budget import MemoryBudget
 from batch.worker.metrics import Metrics, log
 from batch.worker.model_endpoint import ModelEndpoint
 from batch.worker.queue import QueueMessage, ShardQueue
-from batch.worker.retry_budget import RetryBudget
+from batch.worker.retry_budget import MemoryBudget, RetryBudget
 from batch.worker.settings import WorkerSettings
-from batch.worker.shard_holder import ShardHolder
-from batch.worker.shard_reports import ShardReports
+from batch.worker.shard_holder import ShardHolder, ShardReports, ShardTask
 from batch.worker.shard_run import ShardRun, Shared
-from batch.worker.spot import wait_for_warning
-from batch.worker.suspect_turn import SuspectTurn
-from batch.worker.task import ShardTask
-from batch.worker.task_protection import AGENT, keep_protected
+from batch.worker.suspects import SuspectTurn
+
+# Watches for EC2's warning, two minutes before it reclaims a Spot instance.
+
+# https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/spot-instance-termination-notices.html: every 5 s.
+_SPOT_PERIOD_SECONDS: Final = 5.0
+_LIFETIME_SECONDS: Final = "300"
+_SERVICE: Final = "http://169.254.169.254"
+_SPOT_TIMEOUT: Final = aiohttp.ClientTimeout(total=2)
+
+
+async def wait_for_warning() -> None:
+    """Return when the instance is about to be reclaimed."""
+    base = os.environ.get("AWS_EC2_METADATA_SERVICE_ENDPOINT", _SERVICE).rstrip("/")
+    async with aiohttp.ClientSession(base, timeout=_SPOT_TIMEOUT) as session:
+        while not await _is_warned(session):
+            await asyncio.sleep(_SPOT_PERIOD_SECONDS)
+    log("spot_warning")
+
+
+async def _is_warned(session: aiohttp.ClientSession) -> bool:
+    """Ask the instance metadata service (IMDSv2). The document does not exist until the warning."""
+    try:
+        lifetime = {"X-aws-ec2-metadata-token-ttl-seconds": _LIFETIME_SECONDS}
+        async with session.put("/latest/api/token", headers=lifetime) as answer:
+            token = await answer.text()
+        with_token = {"X-aws-ec2-metadata-token": token}
+        async with session.get("/latest/meta-data/spot/instance-action", headers=with_token) as answer:
+            return answer.ok
+    except (aiohttp.ClientError, TimeoutError) as error:
+        log("spot_warning_unknown", reason=type(error).__name__)
+        return False
+
+
+# Protects a task of Amazon ECS while it holds a shard, so that scale-in stops idle tasks first.
+#
+# A task that is stopped gives its shards back and loses no result, but others have to take them up again. The
+# worker asks the ECS agent (Amazon ECS Developer Guide, "Amazon ECS task scale-in protection endpoint").
+# Protection holds off service auto scaling and deployments, but not Spot or the draining of a host.
+
+#: Variable with the address of the agent. Only tasks of ECS have it.
+AGENT: Final = "ECS_AGENT_URI"
+#: A worker with a long queue always holds a shard. After this time it may be replaced, as a deployment must
+#: not wait for the end of the queue.
+_LONGEST_MINUTES: Final = 120
+_TASK_PROTECTION_PERIOD_SECONDS: Final = 2.0
+_AGAIN_SECONDS: Final = 30.0
+_TASK_PROTECTION_TIMEOUT: Final = aiohttp.ClientTimeout(total=5)
+
+
+async def keep_protected(is_working: Callable[[], bool]) -> None:
+    """Protect the task when it begins to work, and end the protection when it is idle, until cancelled.
+
+    is_working: Returns whether the worker holds a shard.
+    """
+    protected = False
+    async with aiohttp.ClientSession(
+        os.environ[AGENT].rstrip("/") + "/", timeout=_TASK_PROTECTION_TIMEOUT
+    ) as session:
+        while True:
+            wanted = is_working()
+            if wanted != protected:
+                if await _protect(session, wanted=wanted):
+                    protected = wanted
+                else:
+                    await asyncio.sleep(_AGAIN_SECONDS)
+            await asyncio.sleep(_TASK_PROTECTION_PERIOD_SECONDS)
+
+
+async def _protect(session: aiohttp.ClientSession, *, wanted: bool) -> bool:
+    """Ask the agent; return whether it did so. Without protection, the worker works all the same."""
+    body = {"ProtectionEnabled": wanted} | ({"ExpiresInMinutes": _LONGEST_MINUTES} if wanted else {})
+    try:
+        async with session.put("task-protection/v1/state", json=body) as answer:
+            # The agent answers 200 with `protection`, or with `failure` or `error` and the reason.
+            found = await answer.json(content_type=None)
+    except (aiohttp.ClientError, TimeoutError, ValueError) as error:
+        log("task_not_protected", reason=f"{type(error).__name__}: {error}")
+        return False
+    if "protection" not in found:
+        log("task_not_protected", reason=str(found)[:500])
+        return False
+    return True
+
 
 _STATUS_SECONDS: Final = 5.0
 _QUEUE_AGAIN_SECONDS: Final = 1.0

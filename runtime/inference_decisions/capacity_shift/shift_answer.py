@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
-from inference_decisions.capacity_shift.shift_state import ShiftState
+from inference_decisions.capacity_shift.shift_view import ShiftState
 
 ShiftCode = Literal[
     "forecast",

@@ -14,9 +14,14 @@ from inference_decisions.capacity_shift.shift_answer import (
     ShiftDecision,
     ShiftReason,
 )
-from inference_decisions.capacity_shift.shift_settings import ShiftSettings
-from inference_decisions.capacity_shift.shift_state import DeploymentState, ShiftState
-from inference_decisions.capacity_shift.shift_view import CellView, DeploymentView, PoolView
+from inference_decisions.capacity_shift.shift_view import (
+    CellView,
+    DeploymentState,
+    DeploymentView,
+    PoolView,
+    ShiftSettings,
+    ShiftState,
+)
 
 _NO_HISTORY = DemandHistory(0, numpy.empty(0))
 

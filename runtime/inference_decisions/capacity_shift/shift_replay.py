@@ -17,9 +17,7 @@ from numpy.lib.stride_tricks import sliding_window_view
 from inference_decisions.capacity_shift.demand_history import BIN_SECONDS, DemandHistory, Numbers
 from inference_decisions.capacity_shift.shift_answer import ShiftDecision
 from inference_decisions.capacity_shift.shift_decision import decide
-from inference_decisions.capacity_shift.shift_settings import ShiftSettings
-from inference_decisions.capacity_shift.shift_state import ShiftState
-from inference_decisions.capacity_shift.shift_view import CellView, DeploymentView
+from inference_decisions.capacity_shift.shift_view import CellView, DeploymentView, ShiftSettings, ShiftState
 
 #: The reactive baseline holds the largest demand of this many minutes. The shift remembers eight days.
 _REACTIVE_BINS = 10

@@ -9,15 +9,153 @@ from dataclasses import dataclass
 import numpy
 
 from inference_decisions.repairs.health_settings import DetectionSettings
-from inference_decisions.repairs.load_bands import load_bands
-from inference_decisions.repairs.load_slopes import load_slopes
-from inference_decisions.repairs.segment_medians import (
-    DEVIATIONS_PER_MAD,
-    group_medians,
-    group_sums,
-    spread_out,
-)
 from inference_decisions.repairs.worker_windows import Codes, Flags, Numbers, WorkerWindows
+
+
+@dataclass(frozen=True, slots=True)
+class LoadBands:
+    """The band of each worker."""
+
+    band: Codes
+    """Number of its group and band."""
+    bands: int
+    """How many numbers there are. Some of them may have no worker."""
+    typical: Numbers
+    """Median load of its band."""
+    order: Codes
+    """Numbers of the workers, sorted by band, and by load within it."""
+
+
+def load_bands(load: Numbers, group: Codes, groups: int, settings: DetectionSettings) -> LoadBands:
+    """Return the load band of each worker.
+
+    Bands are cut by rank, so that each has enough workers. A group whose middle half of workers differs
+    little in load stays whole.
+
+    load: Load of each worker.
+    group: Number of its group.
+    settings: Size and number of the bands.
+    """
+    order = numpy.lexsort((load, group))
+    ordered = load[order]
+    size = numpy.bincount(group, minlength=groups)
+    starts = numpy.cumsum(size) - size
+
+    def quartile(quarters: int) -> Numbers:
+        place = starts + (size - 1) * quarters // 4
+        found: Numbers = ordered[numpy.clip(place, 0, max(len(ordered) - 1, 0))]
+        return found
+
+    if not len(load):
+        nobody = numpy.zeros(0, numpy.int64)
+        return LoadBands(nobody, groups * settings.bands, load, nobody)
+    wide = quartile(3) - quartile(1) > settings.load_tolerance * quartile(2)
+    count = numpy.where(wide, numpy.clip(size // (2 * settings.min_group_size), 1, settings.bands), 1)
+    ranks = numpy.arange(len(load)) - starts[group[order]]
+    band = numpy.empty(len(load), numpy.int64)
+    band[order] = (
+        group[order] * settings.bands + ranks * count[group[order]] // numpy.maximum(size, 1)[group[order]]
+    )
+    bands = groups * settings.bands
+    members = numpy.bincount(band, minlength=bands)
+    # Bands follow each other in the order of the loads, so their medians are in the same sorted array.
+    middle = numpy.cumsum(members) - members + (members - 1) // 2
+    return LoadBands(band, bands, ordered[middle[band]], order)
+
+
+# Weighted medians of many groups at once.
+
+#: Standard deviation of a normal distribution, in units of its median absolute deviation.
+#: https://en.wikipedia.org/wiki/Median_absolute_deviation
+DEVIATIONS_PER_MAD = 1.4826
+
+
+def group_sums(values: Numbers, group: Codes, groups: int) -> Numbers:
+    """Return the sum of each group.
+
+    values: Values to add.
+    group: Number of the group of each value.
+    """
+    return numpy.asarray(numpy.bincount(group, weights=values, minlength=groups), numpy.float64)
+
+
+def group_medians(values: Numbers, weights: Numbers, group: Codes, groups: int) -> Numbers:
+    """Return the weighted median of each group: the value at which half of the weight is reached.
+
+    If exactly half of the weight is on either side, it is the mean of the two values in the middle. Groups
+    without weight have NaN.
+
+    values: Finite values.
+    weights: Weights above zero.
+    """
+    order = numpy.lexsort((values, group))
+    ordered, reached = values[order], numpy.cumsum(weights[order])
+    ends = numpy.cumsum(numpy.bincount(group, minlength=groups))
+    starts = numpy.concatenate(([0], ends[:-1]))
+    filled = ends > starts
+    before = numpy.where(starts > 0, reached[starts - 1], 0.0) if len(reached) else numpy.zeros(groups)
+    medians = numpy.full(groups, numpy.nan)
+    first, last = starts[filled], ends[filled] - 1
+    half = (before[filled] + reached[last]) / 2
+    # Sums of many weights round: what differs by less than this is equal.
+    rounding = 1e-9 * numpy.maximum(half, 1.0)
+    low = numpy.clip(numpy.searchsorted(reached, half - rounding), first, last)
+    high = numpy.clip(numpy.searchsorted(reached, half + rounding), first, last)
+    medians[filled] = (ordered[low] + ordered[high]) / 2
+    return medians
+
+
+def spread_out(flat: Numbers, usable: Flags) -> Numbers:
+    """Return values of the usable elements at their places in a matrix of NaN.
+
+    flat: One value per usable element.
+    usable: The matrix of elements that have a value.
+    """
+    matrix = numpy.full(usable.shape, numpy.nan)
+    matrix[usable] = flat
+    return matrix
+
+
+#: Workers whose loads differ by less say nothing about the slope.
+_MIN_DIFFERENCE = 0.01
+#: A slope is never taken as steeper. Latency that grows with the square of the load has 2.
+_STEEPEST = 2.0
+
+
+def load_slopes(
+    slower: Numbers, more: Numbers, bands: LoadBands, group: Codes, groups: int, *, maximum: float
+) -> tuple[Numbers, Numbers]:
+    """Return the slope of each group, and the evidence for it.
+
+    The slope is the weighted median of the slopes between pairs of workers that are half a load band apart
+    (Theil, "A rank-invariant method of linear regression analysis", 1950, with the weights of Jaeckel, 1972),
+    so that a slow worker does not move it. It is zero where nothing is known, and never negative.
+
+    slower, more: Logarithms of each worker's latency and load, against those of its load band.
+    group: Number of each worker's group.
+    maximum: Workers whose load is further from that of their band, as a logarithm, do not count: such as
+        those that were counted twice.
+    """
+    slope, evidence = numpy.zeros(groups), numpy.zeros(groups)
+    if not len(slower):
+        return slope, evidence
+    band = bands.band[bands.order]
+    half = numpy.bincount(bands.band, minlength=bands.bands)[band] // 2
+    first = numpy.arange(len(band))
+    second = first + half
+    paired = (half > 0) & (second < len(band))
+    first, second = first[paired], second[paired]
+    same = band[first] == band[second]
+    one, other = bands.order[first[same]], bands.order[second[same]]
+    apart = more[other] - more[one]
+    telling = (apart >= _MIN_DIFFERENCE) & (more[other] <= maximum) & (more[one] >= -maximum)
+    one, other, apart = one[telling], other[telling], apart[telling]
+    found = group_medians((slower[other] - slower[one]) / apart, apart, group[one], groups)
+    evidence = group_sums(apart**2, group[one], groups)
+    known = numpy.isfinite(found)
+    slope[known] = numpy.clip(found[known], 0.0, _STEEPEST)
+    return slope, evidence
+
 
 #: A worker's weight in a median is at most this many times the mean: none of them is the median alone.
 _LARGEST_WEIGHT = 2.0

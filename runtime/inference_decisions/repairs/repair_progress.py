@@ -2,15 +2,174 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from typing import Literal
 
+from inference_contracts.health_names import CaseState
 from inference_decisions.repairs.health_settings import HealthSettings
-from inference_decisions.repairs.live_node import LiveNode
-from inference_decisions.repairs.node_assessment import without_recovered
-from inference_decisions.repairs.repair_actions import RepairActionError, RepairActions
+from inference_decisions.repairs.live_node import LiveNode, RepairActionError, RepairActions
+from inference_decisions.repairs.node_assessment import (
+    Assessment,
+    assess,
+    unproved_condition,
+    without_recovered,
+)
 from inference_decisions.repairs.repair_case import RepairCase
-from inference_decisions.repairs.repair_guards import HOLDS, FleetView
-from inference_decisions.repairs.repair_steps import RepairStep, next_step
+from inference_decisions.repairs.repair_guards import (
+    HOLDS,
+    FleetView,
+    GuardAnswer,
+    breaker,
+    guard,
+    moved_together,
+    stopped,
+)
+
+# The steps from a suspicion to a replacement that serves. Pure: what to do now, and where that leads.
+
+#: What is done before the case moves on. ``drain`` and ``verify`` also say whether it moves on.
+Act = Literal["none", "cordon", "uncordon", "drain", "replace", "verify", "notify"]
+
+
+@dataclass(frozen=True, slots=True)
+class RepairStep:
+    """What to do now."""
+
+    act: Act
+    """One of `Act`. It can be repeated: a step that was interrupted starts again."""
+    state: CaseState
+    """State of the case when the act is done."""
+    reason: str
+    """Code of the reason."""
+    text: str
+    """The reason in words, for people."""
+
+
+def next_step(
+    case: RepairCase, live: LiveNode | None, fleet: FleetView, settings: HealthSettings, now: float
+) -> RepairStep:
+    """Return the next step of a case.
+
+    case: A case that has not ended.
+    live: The node, read for this decision: an older reading is refused. None if it is gone.
+    fleet: Its pool and cell.
+    settings: Limits.
+    now: Seconds since the epoch.
+    """
+    if live is not None and live.read_at < now:
+        return RepairStep("none", case.state, "stale_reading", "the node was read before this decision")
+    if case.state == "replacing":
+        return _replacing(case, live, settings, now)
+    if case.state == "verifying":
+        return _verifying(case, settings, now)
+    if live is None or live.uid != case.node_uid:
+        return _gone(case)
+    if case.state in ("cordoned", "draining"):
+        return _draining(case, live, fleet, settings, now)
+    return _suspected(case, live, fleet, settings, now)
+
+
+def _suspected(
+    case: RepairCase, live: LiveNode, fleet: FleetView, settings: HealthSettings, now: float
+) -> RepairStep:
+    found = assess(case, live, settings, now)
+    if found.outcome == "contradicted":
+        return _cleared(found, live, settings)
+    if found.outcome != "proved":
+        return RepairStep("none", case.state, found.reason, "the evidence does not suffice")
+    if case.state == "suspected":
+        return RepairStep("none", "confirmed", found.reason, "a live reading confirms the evidence")
+    answer = guard(case, live, fleet, settings, now)
+    if answer.outcome == "allow":
+        return RepairStep("cordon", "cordoned", found.reason, answer.text)
+    if answer.outcome == "refuse":
+        return RepairStep("notify", "refused", answer.reason, answer.text)
+    return _held(case, answer)
+
+
+def _cleared(found: Assessment, live: LiveNode, settings: HealthSettings) -> RepairStep:
+    if found.reason == "nothing_further" and (condition := unproved_condition(live)):
+        return RepairStep(
+            "notify",
+            "cleared",
+            "condition_stands",
+            f"the node monitoring agent reports `{condition}`, and nothing else has confirmed it for"
+            f" {settings.forget_seconds:g} s; the node stays in service",
+        )
+    # A run that was killed after its cordon stored nothing: the cordon is taken back.
+    act: Act = "uncordon" if live.cordoned_by_us else "none"
+    return RepairStep(act, "cleared", found.reason, "nothing speaks against the node any more")
+
+
+def _draining(
+    case: RepairCase, live: LiveNode, fleet: FleetView, settings: HealthSettings, now: float
+) -> RepairStep:
+    """Return the step of a node that is cordoned.
+
+    Whether it is still slow is not asked: a node without requests is not slow, and a GPU that stalls DCGM
+    under load looks healthy when it is idle (NVIDIA/NVSentinel#1748). The breaker keeps requests where they
+    are. A node that has none left goes on: to stop there would only leave less capacity.
+    """
+    held = stopped(settings) or (breaker(fleet, settings) if live.serving_pods else None)
+    if held is not None:
+        return _held(case, held)
+    if (answer := moved_together(case, live, fleet)) is not None:
+        return RepairStep("uncordon", "cleared", answer.reason, answer.text)
+    if not live.cordoned:
+        return RepairStep("uncordon", "cleared", "uncordoned_by_others", "somebody opened the node again")
+    return _emptying(case, live, settings, now)
+
+
+def _emptying(case: RepairCase, live: LiveNode, settings: HealthSettings, now: float) -> RepairStep:
+    """Return the step of a cordoned node that nothing keeps from being replaced."""
+    if live.serving_pods == 0:
+        return RepairStep("replace", "replacing", "empty", "no serving pod is left on the node")
+    begins = case.state == "cordoned" or case.reason in HOLDS
+    if begins or now - case.changed_at <= settings.drain_seconds:
+        return RepairStep("drain", "draining", "drain", f"{live.serving_pods} serving pods have not ended")
+    return RepairStep(
+        "notify",
+        "gave_up",
+        "drain_too_long",
+        f"{live.serving_pods} serving pods have not ended after {settings.drain_seconds:g} s; the node stays"
+        " cordoned",
+    )
+
+
+def _replacing(case: RepairCase, live: LiveNode | None, settings: HealthSettings, now: float) -> RepairStep:
+    if live is None or live.uid != case.node_uid:
+        return RepairStep("none", "verifying", "node_gone", "the node is gone")
+    if now - case.changed_at > settings.replace_seconds:
+        return RepairStep(
+            "notify",
+            "gave_up",
+            "not_replaced",
+            f"the node still exists {settings.replace_seconds:g} s after its replacement was asked for",
+        )
+    if (answer := stopped(settings)) is not None:
+        return _held(case, answer)
+    return RepairStep("replace", "replacing", "asked", "its owner was asked for another node")
+
+
+def _verifying(case: RepairCase, settings: HealthSettings, now: float) -> RepairStep:
+    if now - case.changed_at > settings.replace_seconds:
+        return RepairStep(
+            "notify",
+            "gave_up",
+            "no_replacement",
+            f"no replacement serves {settings.replace_seconds:g} s after the node was gone",
+        )
+    return RepairStep("verify", "done", "serves", "a replacement serves")
+
+
+def _gone(case: RepairCase) -> RepairStep:
+    if case.state in ("cordoned", "draining"):
+        return RepairStep("none", "verifying", "node_gone", "the node went before it was replaced")
+    return RepairStep("none", "cleared", "node_gone", "the node is gone")
+
+
+def _held(case: RepairCase, answer: GuardAnswer) -> RepairStep:
+    return RepairStep("none", case.state, answer.reason, answer.text)
 
 
 def advance(

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 from rich.console import Console
 
 from inference_blueprints.serving.plan import build_plan
-from inference_contracts import batch_environment
+from inference_contracts import batch_names
 from inference_contracts.batch_keys import JobKeys
 from inference_local.batch.api_listener import find_batch
 from inference_local.batch.batch_job import BatchJob
@@ -77,7 +77,7 @@ class BatchEcs:
         emulator, spec = self._platform.platform.emulator, self._platform.loaded.blueprint.spec
         ecs, s3 = emulator.client("ecs"), emulator.client("s3")
         [release] = worker_services(ecs)
-        bucket = release.environment[batch_environment.BUCKET]
+        bucket = release.environment[batch_names.BUCKET]
 
         def has_results(job: str) -> bool:
             listed = s3.list_objects_v2(Bucket=bucket, Prefix=JobKeys(job).chunks, MaxKeys=1)

@@ -10,8 +10,7 @@ from typing import Any, Protocol
 import yaml
 
 from inference_blueprints.render.eks.model_values import deployment_values
-from inference_catalog.chart_staging import stage_chart
-from inference_catalog.resources import charts_directory
+from inference_catalog.charts import charts_directory, stage_chart
 from inference_local.prometheus.local_prometheus import LocalPrometheus
 from inference_local.scaling.elastic_parts import elastic_roles, scrape_targets
 from inference_local.scaling.elastic_run import ElasticRun

@@ -17,14 +17,14 @@ from urllib.parse import parse_qs
 
 import boto3
 import pytest
-from capacity_shift.ecs_numbers import EcsNumbers
+from capacity_shift.cluster_numbers import EcsNumbers
 
 from gpu_health import minute
 from gpu_health.health_platform import health_platform
 from inference_catalog.gpu_faults import gpu_faults_file
 from inference_contracts import health_names, operations_names
 from inference_contracts.ecs_names import POOL_ATTRIBUTE, capacity_provider
-from inference_contracts.shift_configuration import ShiftedWorkers
+from inference_contracts.shift_names import ShiftedWorkers
 from inference_contracts.task_tags import LABEL_TAGS
 from inference_local.controllers.operations_records import OperationsRecords
 from operations import aws_clients

@@ -7,15 +7,14 @@ import json
 from collections.abc import Sequence
 from typing import Any, Final, cast
 
-from batch.contracts.job_description import JobDescription
+from batch.contracts.request import JobDescription
 from batch.contracts.shard import ShardLine
 from batch.worker.concurrency_limit import ConcurrencyLimit
 from batch.worker.drain import Drain
 from batch.worker.image_loader import Images
 from batch.worker.line_run import LineRunner, ShardTerms
 from batch.worker.metrics import Metrics
-from batch.worker.model_endpoint import ModelEndpoint
-from batch.worker.model_request import Requests
+from batch.worker.model_endpoint import ModelEndpoint, Requests
 from batch.worker.retry_budget import RetryBudget
 from batch.worker.rows import RowIdentifier
 

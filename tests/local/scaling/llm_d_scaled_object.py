@@ -9,8 +9,7 @@ from typing import Any
 from inference_blueprints.render.eks.model_values import deployment_values
 from inference_blueprints.serving.plan import build_plan
 from inference_blueprints.tools import helm
-from inference_catalog.chart_staging import stage_chart
-from inference_catalog.resources import charts_directory
+from inference_catalog.charts import charts_directory, stage_chart
 from inference_local.emulator.helm import render
 from tests.local.monitoring.asked import quickstart
 

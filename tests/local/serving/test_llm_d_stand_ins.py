@@ -21,7 +21,7 @@ import pytest
 from inference_blueprints.loading import load_blueprint
 from inference_blueprints.serving.plan import build_plan
 from inference_blueprints.serving.types import DeploymentPlan
-from inference_catalog.resources import charts_directory
+from inference_catalog.charts import charts_directory
 from inference_local.processes.child_processes import ProcessGroup
 from inference_local.processes.free_ports import free_ports
 from inference_local.serving.llm_d import picker_stand_in, sidecar_stand_in

@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from batch.contracts.request import Input, JobRequest
-from batch.jobs.job_record import Job
+from batch.jobs.job_table import Job
 from batch.jobs.settings import BatchPlatform
 from batch.objects import Objects
 from batch.preparation.planning import Plan

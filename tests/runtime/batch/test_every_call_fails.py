@@ -10,10 +10,9 @@ import boto3
 import pytest
 
 from batch.completion import handlers as completion
-from batch.contracts.job_description import JobDescription
-from batch.contracts.request import Input
+from batch.contracts.request import Input, JobDescription
 from batch.contracts.shard import ShardDone, Usage
-from batch.jobs.job_record import Job
+from batch.jobs.job_table import Job
 from batch.jobs.record_table import Table
 from batch.jobs.settings import BatchPlatform, read_platform
 from batch.objects import Objects

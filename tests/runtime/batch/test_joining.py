@@ -7,7 +7,12 @@ from collections import Counter
 from hypothesis import given
 from hypothesis import strategies as st
 
-from batch.joining import MAX_PART_BYTES, MAX_PARTS, MIN_PART_BYTES, plan_parts
+from batch.objects import (
+    MAX_PART_BYTES,
+    MAX_PARTS,
+    MIN_PART_BYTES,
+    plan_parts,
+)
 
 MIB, GIB = 2**20, 2**30
 SIZES = st.one_of(

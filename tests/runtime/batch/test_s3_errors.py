@@ -8,8 +8,7 @@ from botocore.retries import standard
 from urllib3.exceptions import IncompleteRead
 
 from batch import s3_errors
-from batch.aws_failures import AwsBusyError, AwsDeniedError, repeatable
-from batch.s3_errors import S3Meaning, explanation, meaning_of
+from batch.s3_errors import AwsBusyError, AwsDeniedError, S3Meaning, explanation, meaning_of, repeatable
 from inference_contracts.batch_names import BUSY_ERROR, DENIED_ERROR
 
 

@@ -8,20 +8,19 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import boto3
-from capacity_shift.cell_reader import CellReader
-from capacity_shift.cluster_numbers import ClusterNumbers
-from capacity_shift.demand_reader import DemandReader
-from capacity_shift.kubernetes_numbers import KubernetesNumbers
+from capacity_shift.cell_reader import CellReader, DemandReader
+from capacity_shift.cluster_numbers import ClusterNumbers, KubernetesNumbers
 from capacity_shift.shift_changes import ShiftActuators
 from capacity_shift.shift_run import ShiftRun
 
 from inference_contracts.operations_names import freeze_parameter
-from inference_contracts.shift_configuration import (
+from inference_contracts.shift_names import (
+    ShiftAction,
     ShiftConfiguration,
     ShiftedQueue,
     ShiftedWorkers,
+    ceiling_identifier,
 )
-from inference_contracts.shift_names import ShiftAction, ceiling_identifier
 from inference_decisions.capacity_shift.demand_history import DemandHistory
 from inference_decisions.capacity_shift.shift_answer import (
     DeploymentDecision,
@@ -29,9 +28,7 @@ from inference_decisions.capacity_shift.shift_answer import (
     ShiftDecision,
     ShiftReason,
 )
-from inference_decisions.capacity_shift.shift_settings import ShiftSettings
-from inference_decisions.capacity_shift.shift_state import DeploymentState, ShiftState
-from inference_decisions.capacity_shift.shift_view import CellView
+from inference_decisions.capacity_shift.shift_view import CellView, DeploymentState, ShiftSettings, ShiftState
 from inference_decisions.promql.cloudwatch_promql import CloudWatchPromql, MetricSeries
 from operations.freeze_switch import read_freeze
 from operations.kubernetes_api import KubernetesApi, KubernetesObject

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import boto3
 import numpy
 import pytest
-from capacity_shift.demand_reader import DemandReader
+from capacity_shift.cell_reader import DemandReader
 
 from inference_contracts import batch_names
 from operations.operations_errors import MetricsError

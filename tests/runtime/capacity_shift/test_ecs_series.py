@@ -7,8 +7,7 @@ import re
 import boto3
 import pytest
 import yaml
-from capacity_shift.cell_reader import CellReader
-from capacity_shift.demand_reader import DemandReader
+from capacity_shift.cell_reader import CellReader, DemandReader
 
 from inference_blueprints.loading import parse_blueprint
 from inference_blueprints.render.ecs.ecs_target import EcsTarget

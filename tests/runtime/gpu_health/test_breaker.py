@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
-from inference_decisions.repairs.repair_actions import RepairActionError
+from inference_decisions.repairs.live_node import RepairActionError
 from operations.kubernetes_api import KubernetesApi
 from tests.runtime.gpu_health.fake_cluster import moment, node_object, pod_object
 from tests.runtime.gpu_health.world import PREFIX, HealthWorld, xid_event

@@ -22,8 +22,7 @@ import pytest
 
 from gpu_health import fault_alarms, minute
 from inference_blueprints.resources import root
-from inference_catalog.fleet_faults import fleet_faults
-from inference_catalog.gpu_faults import gpu_faults_file
+from inference_catalog.gpu_faults import fleet_faults, gpu_faults_file
 from inference_contracts import health_names
 from inference_decisions.repairs.fault_rules import FaultRules
 from inference_decisions.repairs.health_settings import HealthSettings

@@ -10,8 +10,7 @@ import pytest
 import time_machine
 
 from inference_blueprints.resources import root
-from signals.connection import read_address
-from signals.iam_token import IamToken
+from signals.connection import IamToken, read_address
 from signals.reading import SignalReader
 from signals.record import InvalidSignalError, SignalRecord, check_name, storage_key
 from signals.store import _WRITE_IF_NEWER, SignalWriter

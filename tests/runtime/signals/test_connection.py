@@ -11,8 +11,7 @@ from botocore.signers import RequestSigner
 
 from inference_local.control_plane.certificates import Authority
 from inference_local.emulator.serverless_cache.front import Front
-from signals.connection import BULK_TIMEOUTS, connect, open_client
-from signals.iam_token import IamToken
+from signals.connection import BULK_TIMEOUTS, IamToken, connect, open_client
 from signals.reading import open_reader
 from signals.record import SignalRecord
 from signals.store import SignalWriter, Written

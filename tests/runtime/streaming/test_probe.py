@@ -13,8 +13,7 @@ from inference_contracts.streaming_job import StreamingJobConfiguration
 from signals.reading import SignalReader
 from signals.record import SignalRecord
 from streaming import probe
-from streaming.job_document import store_address
-from streaming.job_topics import TopicWriter
+from streaming.job_topics import TopicWriter, store_address
 
 JOB = StreamingJobConfiguration.from_json(Path(__file__).with_name("job.json").read_text("utf-8"))
 EXAMPLE = {"id": "e-1", "shopper": "s-42", "time": 1, "kind": "view", "price": 89.9}

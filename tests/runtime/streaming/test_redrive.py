@@ -12,8 +12,13 @@ from typing import Any, cast
 
 import pytest
 
-from inference_contracts.dead_letters import EVENT_REASONS, DeadLetter, EventPosition
-from inference_contracts.streamed_answers import StreamedAnswer, redriven_name
+from inference_contracts.dead_letters import (
+    EVENT_REASONS,
+    DeadLetter,
+    EventPosition,
+    StreamedAnswer,
+    redriven_name,
+)
 from inference_contracts.streaming_job import StreamingJobConfiguration
 from signals.record import SignalRecord
 from streaming import redrive

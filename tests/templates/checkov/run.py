@@ -24,8 +24,7 @@ from inference_blueprints.render.eks.model_values import deployment_values
 from inference_blueprints.serving.plan import build_plan
 from inference_blueprints.spec.source import shipped
 from inference_blueprints.tools import helm
-from inference_catalog.chart_staging import stage_chart
-from inference_catalog.resources import charts_directory
+from inference_catalog.charts import charts_directory, stage_chart
 from tests.templates.conftest import BASE
 from tests.templates.synthesis import write_templates
 from tests.templates.test_validation import everything

@@ -11,8 +11,7 @@ import pytest
 
 import inference_catalog as catalog
 from inference_catalog.catalogue import shipped
-from inference_catalog.charts import charts
-from inference_catalog.resources import helm_values_directory
+from inference_catalog.charts import charts, helm_values_directory
 
 
 @pytest.fixture

@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from inference_catalog.chart_staging import stage_chart
-from inference_catalog.resources import charts_directory
+from inference_catalog.charts import charts_directory, stage_chart
 
 
 def test_a_copy_holds_the_dependency_and_an_earlier_copy_is_replaced(tmp_path: Path) -> None:

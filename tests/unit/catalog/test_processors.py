@@ -3,7 +3,7 @@
 import pytest
 
 import inference_catalog as catalog
-from inference_catalog.processors import processor_of, processors
+from inference_catalog.hardware import processor_of, processors
 
 PEAK = 12 * 5600e6 * 8
 """Twelve channels of DDR5-5600, each 8 bytes wide."""

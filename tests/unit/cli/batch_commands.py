@@ -7,13 +7,12 @@ import time
 from collections.abc import Callable
 
 from batch.contracts.shard import Usage
-from batch.jobs.file_records import FileRecord
-from batch.jobs.job_record import Job, JobError, RequestCounts
-from batch.jobs.job_table import plain
+from batch.jobs.file_table import FileRecord
+from batch.jobs.job_table import Job, JobError, RequestCounts, plain
 from batch.jobs.settings import BatchPlatform
 from batch.jobs.spending import Figures, additions
 from inference_contracts.batch_keys import JobKeys
-from inference_contracts.batch_states import JobState
+from inference_contracts.batch_names import JobState
 from tests.runtime.batch import resources
 from tests.unit.command_run import Ran
 

@@ -10,11 +10,11 @@ import pytest
 import urllib3
 
 from batch.contracts.request import JobRequest
-from batch.jobs.job_record import JobError
+from batch.jobs.job_table import JobError
 from batch.jobs.settings import BatchPlatform
 from batch.scheduling.admissions import Admission, AdmissionTable
 from inference_contracts.batch_keys import JobKeys
-from inference_contracts.batch_states import JobState
+from inference_contracts.batch_names import JobState
 from tests.runtime.batch import resources
 from tests.runtime.batch.api.gateway import Gateway
 from tests.unit.cli.batch_commands import REQUEST, Run, end, submitted

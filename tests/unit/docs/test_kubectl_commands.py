@@ -21,8 +21,8 @@ from inference_catalog.log_groups import (
     flink_log_group,
     model_log_group,
 )
-from inference_contracts.controller_calls import CONTROLLER_CALLS
 from inference_contracts.metric_labels import POD_LABEL_PREFIX, POD_LABELS, PROMETHEUS_ADDRESS
+from inference_contracts.operations_names import CONTROLLER_CALLS
 from tests.unit.docs.test_commands import commands
 
 RUNBOOKS = sorted((root() / "docs/runbooks").glob("*.md"))

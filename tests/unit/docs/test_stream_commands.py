@@ -7,7 +7,7 @@ import re
 from botocore.session import Session
 
 from inference_blueprints.resources import root
-from inference_contracts.streaming_names import STREAMING_RUNBOOKS, flink_application
+from inference_contracts.streaming_job import STREAMING_RUNBOOKS, flink_application
 
 
 def test_commands_name_operations_and_the_application_as_it_is_called() -> None:

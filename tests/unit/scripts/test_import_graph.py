@@ -27,12 +27,12 @@ def checkout(tmp_path: Path) -> Path:
         "catalog/inference_catalog/data/models.json": "{}",
         "runtime/batch/__init__.py": "",
         "runtime/batch/worker/__init__.py": "",
-        "runtime/batch/worker/pace.py": "",
+        "runtime/batch/worker/concurrency_limit.py": "",
         "tests/conftest.py": "",
         "tests/local/conftest.py": "import inference_catalog.models",
         "tests/local/test_run.py": "PROGRAM = 'batch.worker'",
         "tests/unit/test_loader.py": "from inference_blueprints.spec.loader import load",
-        "tests/unit/test_handler.py": "HANDLER = 'batch.worker.pace.handle'",
+        "tests/unit/test_handler.py": "HANDLER = 'batch.worker.concurrency_limit.handle'",
         "tests/unit/test_staging.py": "FOLDER = 'runtime/batch'",
     }
     for name, text in files.items():
@@ -47,10 +47,10 @@ def checkout(tmp_path: Path) -> Path:
     [
         ("tests/unit/test_loader.py", 1, "inference_blueprints/spec/loader.py"),
         ("tests/unit/test_loader.py", 2, "inference_blueprints/resources.py"),
-        ("tests/local/test_run.py", 1, "runtime/batch/worker/pace.py"),
+        ("tests/local/test_run.py", 1, "runtime/batch/worker/concurrency_limit.py"),
         ("tests/unit/test_handler.py", 1, "runtime/batch/worker/__init__.py"),
         ("tests/local/test_run.py", 2, "catalog/inference_catalog/models.py"),
-        ("tests/unit/test_staging.py", 1, "runtime/batch/worker/pace.py"),
+        ("tests/unit/test_staging.py", 1, "runtime/batch/worker/concurrency_limit.py"),
     ],
 )
 def test_imports_names_folders_and_fixtures_lead_to_a_file(

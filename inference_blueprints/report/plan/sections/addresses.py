@@ -14,7 +14,7 @@ from inference_blueprints.spec.sections.environment.network import (
     task_addresses,
 )
 from inference_blueprints.spec.types import Spec
-from inference_catalog import system_nodes
+from inference_catalog import node_facts
 from inference_catalog.addresses import NodeAddresses, node_addresses
 
 
@@ -64,7 +64,7 @@ def _summarise(spec: Spec) -> AddressUse:
     room = room_for_nodes(spec.network, spec.environment)
     if room is None:
         raise ValueError("the network's range cannot be divided, which a valid blueprint excludes")
-    system_maximum = system_nodes.MAXIMUM_NODES + system_nodes.OVERFLOW_MAXIMUM_NODES
+    system_maximum = node_facts.MAXIMUM_NODES + node_facts.OVERFLOW_MAXIMUM_NODES
     nodes = []
     if spec.cluster.eks:
         nodes.append(("system nodes", node_addresses(SYSTEM_PODS), system_maximum))

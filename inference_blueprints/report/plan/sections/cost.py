@@ -34,8 +34,8 @@ from inference_blueprints.serving.nodes.node_share import replicas_per_node
 from inference_blueprints.serving.resolved import ResolvedWorkers
 from inference_blueprints.spec.derived import controllers_of, platform_zones
 from inference_blueprints.spec.types import Pool, Spec
-from inference_catalog import InstanceType, ServicePrices, catalogue, system_nodes
-from inference_catalog.volumes import (
+from inference_catalog import InstanceType, ServicePrices, catalogue, node_facts
+from inference_catalog.node_facts import (
     FREE_GP3_MIB_PER_SECOND,
     FREE_GP3_OPERATIONS,
     OPERATIONS_PER_MIB_PER_SECOND,
@@ -174,14 +174,14 @@ def _gp3_usd(size_gib: int, services: ServicePrices) -> float:
 
 def _cluster(spec: Spec, prices: Prices, services: ServicePrices) -> Iterator[CostItem]:
     yield _hourly("EKS control plane", _support(spec, services), services.usd("eks_cluster"))
-    count, kind = system_nodes.NODES, system_nodes.INSTANCE_TYPE
+    count, kind = node_facts.NODES, node_facts.INSTANCE_TYPE
     each = prices.usd_per_hour(kind, "onDemand")
     yield _hourly(
         "system nodes",
         f"{count} x {kind}; Karpenter adds more if routers need them",
         None if each is None else count * each,
     )
-    size = catalogue.shipped().bottlerocket.root_volume_gib + system_nodes.DISK_GIB
+    size = catalogue.shipped().bottlerocket.root_volume_gib + node_facts.DISK_GIB
     yield _item("EBS volumes of system nodes", f"{count} x {size} GiB gp3", count * _gp3_usd(size, services))
 
 

@@ -24,7 +24,7 @@ from inference_blueprints.serving.estimates.request_estimates import frontend_si
 from inference_blueprints.serving.resolved import ResolvedWorkers, common_zone
 from inference_blueprints.spec.derived import platform_zones
 from inference_blueprints.spec.types import Model
-from inference_catalog import system_nodes
+from inference_catalog import node_facts
 from inference_contracts.batch_limits import BYTES_PER_TOKEN
 from inference_contracts.number_text import number
 from inference_contracts.units import GB, HOURS_PER_DAY, SECONDS_PER_HOUR
@@ -153,7 +153,7 @@ def edge_summary(
     network = max(new / _NETWORK_NEW_PER_UNIT, connections / _NETWORK_ACTIVE_PER_UNIT, gb_per_hour)
     crossing = 0.0 if is_zonal else gb_per_hour * HOURS_PER_DAY * (zones - 1) / zones
     vcpus = sum(each.replicas * each.cpu for each in frontends)
-    node = prices.usd_per_hour(system_nodes.INSTANCE_TYPE, "onDemand")
+    node = prices.usd_per_hour(node_facts.INSTANCE_TYPE, "onDemand")
     hourly = services.usd("application_load_balancer"), services.usd("load_balancer_capacity_unit")
     network_unit = services.usd("network_load_balancer_capacity_unit")
     return EdgeSummary(
@@ -163,7 +163,7 @@ def edge_summary(
         / catalog.frontend_load("dynamo").processor_seconds(workload.input_tokens, workload.output_tokens),
         frontend_cpu=vcpus,
         frontend_nodes=math.ceil(vcpus / _VCPUS_OF_LARGEST_NODE),
-        most_frontend_nodes=system_nodes.OVERFLOW_MAXIMUM_NODES,
+        most_frontend_nodes=node_facts.OVERFLOW_MAXIMUM_NODES,
         seconds_per_request=seconds,
         connections=connections,
         bytes_per_request=size,

@@ -13,7 +13,7 @@ from inference_blueprints.report.plan.section import Label, PlanBasis, PlanSecti
 from inference_blueprints.report.plan.sections.pools import POOLS
 from inference_blueprints.report.tables import TextTable
 from inference_blueprints.spec.types import Pool
-from inference_catalog import InstanceType, system_nodes
+from inference_catalog import InstanceType, node_facts
 
 _ON_DEMAND, _SPOT = "onDemand", "spot"
 #: The quota key for each purchase. Instances of a reservation count as on-demand instances (Amazon EC2 User
@@ -91,10 +91,10 @@ def _pool_parts(pool: Pool, summary: PoolSummary) -> Iterator[_Part]:
 
 
 def _system_parts() -> Iterator[_Part]:
-    node = catalog.instance_type(system_nodes.INSTANCE_TYPE)
-    largest = max(catalog.instance_type(name).vcpu for name in system_nodes.OVERFLOW_INSTANCE_TYPES)
-    maximum = system_nodes.MAXIMUM_NODES * node.vcpu + system_nodes.OVERFLOW_MAXIMUM_NODES * largest
-    yield _Part("system nodes", _ON_DEMAND, _quota(node, _ON_DEMAND), system_nodes.NODES * node.vcpu, maximum)
+    node = catalog.instance_type(node_facts.INSTANCE_TYPE)
+    largest = max(catalog.instance_type(name).vcpu for name in node_facts.OVERFLOW_INSTANCE_TYPES)
+    maximum = node_facts.MAXIMUM_NODES * node.vcpu + node_facts.OVERFLOW_MAXIMUM_NODES * largest
+    yield _Part("system nodes", _ON_DEMAND, _quota(node, _ON_DEMAND), node_facts.NODES * node.vcpu, maximum)
 
 
 def _quota(instance_type: InstanceType, purchase: str) -> catalog.Quota | None:

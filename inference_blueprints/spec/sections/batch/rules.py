@@ -14,7 +14,7 @@ from inference_blueprints.spec.invalid_values import usable
 from inference_blueprints.spec.rule import duplicate_names, rule
 from inference_blueprints.spec.types import Batch, BatchQueue, BatchSchedule, BatchWorkers, Spec, Team
 from inference_blueprints.spec.wording import Path, allowed, quote, suggestion
-from inference_catalog import system_nodes
+from inference_catalog import node_facts
 from inference_contracts.errors import Finding
 from inference_contracts.units import HOURS_PER_DAY, SECONDS_PER_DAY
 
@@ -317,11 +317,11 @@ def workers_fit_the_nodes(spec: Spec) -> Iterator[Finding]:
     """Check that the system nodes have room for the workers of all models."""
     workers = _workers(spec)
     models = len({queue.model for queue in _queues(spec)})
-    if workers and not workers.ecs and models * workers.max > system_nodes.BATCH_WORKERS:
+    if workers and not workers.ecs and models * workers.max > node_facts.BATCH_WORKERS:
         message = (
             f"got {workers.max} workers for each of {models} models, the system nodes have "
-            f"room for {system_nodes.BATCH_WORKERS} in all; lower it to "
-            f"{system_nodes.BATCH_WORKERS // models}, or run them on 'ecs'"
+            f"room for {node_facts.BATCH_WORKERS} in all; lower it to "
+            f"{node_facts.BATCH_WORKERS // models}, or run them on 'ecs'"
         )
         yield Finding((*_WORKERS, "max"), message)
 

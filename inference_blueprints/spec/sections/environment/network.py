@@ -12,8 +12,8 @@ from inference_blueprints.spec.invalid_values import usable
 from inference_blueprints.spec.rule import rule
 from inference_blueprints.spec.types import Batch, Environment, Network, Spec
 from inference_blueprints.spec.wording import duplicates, quote
-from inference_catalog import addresses, batch_worker_sizes, system_nodes
-from inference_catalog.efa import efa_layouts_are_one
+from inference_catalog import addresses, fargate_sizes, node_facts
+from inference_catalog.node_facts import efa_layouts_are_one
 from inference_contracts.errors import Finding
 
 _PATH = ("spec", "network")
@@ -252,7 +252,7 @@ def system_node_addresses(spec: Spec) -> int:
     """Return the addresses of the maximum number of system nodes, which only EKS has."""
     if spec.cluster.ecs:
         return 0
-    nodes = system_nodes.MAXIMUM_NODES + system_nodes.OVERFLOW_MAXIMUM_NODES
+    nodes = node_facts.MAXIMUM_NODES + node_facts.OVERFLOW_MAXIMUM_NODES
     return nodes * addresses.node_addresses(SYSTEM_PODS).total
 
 
@@ -289,7 +289,7 @@ def task_addresses(batch: Batch) -> int:
     batch: The blueprint's section.
     """
     models = len({queue.model for queue in batch.queues})
-    return models * batch.workers.max * batch_worker_sizes.TASKS_WHILE_REPLACED if batch.workers.ecs else 0
+    return models * batch.workers.max * fargate_sizes.TASKS_WHILE_REPLACED if batch.workers.ecs else 0
 
 
 @rule

@@ -15,7 +15,7 @@ from inference_blueprints.spec.invalid_values import usable
 from inference_blueprints.spec.rule import rule
 from inference_blueprints.spec.types import Pool, Spec, Workers
 from inference_blueprints.spec.wording import Path, quote
-from inference_catalog.efa import efa_layouts_are_one, efa_share, first_card_has_efa
+from inference_catalog.node_facts import efa_layouts_are_one, efa_share, first_card_has_efa
 from inference_contracts.errors import Finding
 
 

@@ -14,7 +14,7 @@ from inference_blueprints.spec.rule import duplicate_names, rule
 from inference_blueprints.spec.sections.models.keys import STACK_OF_ENGINE
 from inference_blueprints.spec.types import Model, Signal, Spec, StreamingJob
 from inference_blueprints.spec.wording import Path, allowed, listing, quote, suggestion
-from inference_catalog.streaming_figures import regions_without_flink_logs
+from inference_catalog.figures import regions_without_flink_logs
 from inference_contracts.batch_limits import BYTES_PER_TOKEN
 from inference_contracts.errors import Finding
 from inference_contracts.units import MILLISECONDS_PER_SECOND, SECONDS_PER_HOUR

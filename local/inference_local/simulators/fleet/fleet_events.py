@@ -7,7 +7,7 @@ from typing import Literal
 
 import numpy
 
-from inference_catalog.fleet_faults import FleetFaults
+from inference_catalog.gpu_faults import FleetFaults
 from inference_contracts.health_names import FaultKind
 from inference_contracts.units import SECONDS_PER_DAY
 from inference_local.simulators.fleet.fleet_layout import NODE_GPUS, FleetLayout

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy
 
-from inference_catalog.fleet_faults import FleetFaults
+from inference_catalog.gpu_faults import FleetFaults
 from inference_contracts.units import SECONDS_PER_DAY
 from inference_decisions.repairs.worker_windows import Codes, Flags, Numbers, WorkerWindows
 from inference_local.simulators.fleet.fleet_events import (

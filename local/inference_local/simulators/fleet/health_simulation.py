@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy
 
-from inference_catalog.fleet_faults import FleetFaults
+from inference_catalog.gpu_faults import FleetFaults
 from inference_contracts.health_names import CASES_IN_FLIGHT, FaultKind
 from inference_decisions.repairs.fault_rules import FaultRules, HardwareSignal
 from inference_decisions.repairs.health_settings import HealthSettings
@@ -17,8 +17,7 @@ from inference_decisions.repairs.peer_comparison import PeerComparison, compare,
 from inference_decisions.repairs.repair_case import Evidence, RepairCase, opened_case
 from inference_decisions.repairs.repair_guards import FleetView, has_same_cause
 from inference_decisions.repairs.repair_progress import advance
-from inference_decisions.repairs.slow_workers import judge
-from inference_decisions.repairs.verdicts import Verdicts
+from inference_decisions.repairs.slow_workers import Verdicts, judge
 from inference_local.simulators.fleet.fleet_events import FleetEvents, GreyFailure, HardwareFault
 from inference_local.simulators.fleet.fleet_layout import FleetLayout
 from inference_local.simulators.fleet.fleet_metrics import FleetMetrics

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy
 
-from inference_catalog.fleet_faults import FleetFaults
+from inference_catalog.gpu_faults import FleetFaults
 from inference_local.simulators.fleet.fleet_events import (
     GREY_SIZES,
     FleetEvents,

@@ -6,9 +6,8 @@ from dataclasses import dataclass, field
 
 import numpy
 
-from inference_catalog.fleet_faults import FleetFaults
-from inference_decisions.repairs.live_node import DcgmReading, LiveNode
-from inference_decisions.repairs.repair_actions import Verification
+from inference_catalog.gpu_faults import FleetFaults
+from inference_decisions.repairs.live_node import DcgmReading, LiveNode, Verification
 from inference_decisions.repairs.repair_case import RepairCase
 from inference_decisions.repairs.worker_windows import Labels, Numbers
 from inference_local.simulators.fleet.fleet_layout import NODE_GPUS, FleetLayout

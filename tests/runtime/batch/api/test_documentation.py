@@ -15,7 +15,7 @@ import pytest
 
 from batch.api.handler import build
 from batch.contracts.generated_image import GeneratedImage
-from batch.jobs.file_records import FileRecord
+from batch.jobs.file_table import FileRecord
 from batch.jobs.identifiers import result_file
 from batch.jobs.manifest import read_manifest
 from batch.jobs.settings import BatchPlatform
@@ -25,7 +25,7 @@ from inference_contracts.batch_body_fields import IMAGES_PATH
 from inference_contracts.batch_configuration import Configuration
 from inference_contracts.batch_keys import JobKeys
 from inference_contracts.batch_limits import MAX_REQUEST_BYTES, MAX_UPLOAD_BYTES
-from inference_contracts.batch_states import STATES, TRANSITIONS
+from inference_contracts.batch_names import STATES, TRANSITIONS
 from tests.runtime.batch import resources
 from tests.runtime.batch.api.gateway import GATEWAY_RESPONSES, Gateway
 from tests.runtime.batch.preparation.test_request_checks import REQUEST

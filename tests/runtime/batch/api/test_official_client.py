@@ -23,12 +23,11 @@ from openai import (
 )
 from openai.types import Batch
 
-from batch.api.api_errors import ApiError
+from batch.api.api_request import ApiError
 from batch.contracts.request import JobRequest
 from batch.jobs import identifiers
-from batch.jobs.file_records import FileRecord
-from batch.jobs.job_record import RequestCounts
-from batch.jobs.job_table import plain
+from batch.jobs.file_table import FileRecord
+from batch.jobs.job_table import RequestCounts, plain
 from batch.jobs.settings import BatchPlatform
 from inference_contracts.batch_keys import JobKeys
 from tests.runtime.batch import resources

@@ -12,14 +12,14 @@ import pytest
 from batch.completion import handlers
 from batch.completion.ending import Ends
 from batch.contracts.shard import ShardDone, ShardLine, Usage
-from batch.jobs.job_record import Job, RequestCounts
+from batch.jobs.job_table import Job, RequestCounts
 from batch.jobs.record_table import StateConflictError
 from batch.jobs.settings import BatchPlatform, read_records
 from batch.jobs.spending import Figures, SpendingTable, month_of
 from batch.objects import Objects
 from batch.preparation.planning import Plan, PlanProblem
 from inference_contracts.batch_keys import JobKeys
-from inference_contracts.batch_states import JobState
+from inference_contracts.batch_names import JobState
 from tests.runtime.batch import resources
 from tests.runtime.batch.job_records import HOUR, NOW, make_job
 

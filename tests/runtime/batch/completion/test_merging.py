@@ -11,7 +11,7 @@ import boto3
 import pytest
 from moto import mock_aws
 
-from batch.completion import gradual_joining
+from batch.completion import merging
 from batch.completion.merging import Outcome, merge
 from batch.completion.shard_results import Unrun
 from batch.contracts.shard import ShardDone, Usage
@@ -127,8 +127,8 @@ def test_results_that_one_call_cannot_join_are_joined_by_several(
     s3: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each call continues after the last, reads a bounded number of bytes, and no row is lost or doubled."""
-    monkeypatch.setattr(gradual_joining, "_AT_ONCE_BYTES", 6 * MIB)
-    monkeypatch.setattr(gradual_joining, "_GROUP_BYTES", 6 * MIB)
+    monkeypatch.setattr(merging, "_AT_ONCE_BYTES", 6 * MIB)
+    monkeypatch.setattr(merging, "_GROUP_BYTES", 6 * MIB)
     contents = {f"s{number:02}": rows(f"s{number}", (1 + number % 6) * MIB) for number in range(18)}
     list_shards(s3, *contents)
     for name, content in contents.items():
@@ -162,7 +162,7 @@ def test_results_that_one_call_cannot_join_are_joined_by_several(
 def test_more_large_results_than_one_upload_takes_are_copied_in_groups(
     s3: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(gradual_joining, "_MAX_LARGE", 4)
+    monkeypatch.setattr(merging, "_MAX_LARGE", 4)
     contents = {f"s{number}": rows(f"s{number}", 6 * MIB) for number in range(7)}
     list_shards(s3, *contents)
     for name, content in contents.items():

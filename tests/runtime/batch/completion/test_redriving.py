@@ -10,10 +10,9 @@ import pytest
 
 from batch.completion.ending import Ends
 from batch.completion.redriving import NotRedrivableError, Redriver
-from batch.contracts.job_description import JobDescription
+from batch.contracts.request import JobDescription
 from batch.contracts.shard import ShardDone, Usage
-from batch.jobs.job_record import Job
-from batch.jobs.job_table import JobTable
+from batch.jobs.job_table import Job, JobTable
 from batch.jobs.record_table import StateConflictError
 from batch.jobs.settings import BatchPlatform, read_records
 from batch.objects import Objects

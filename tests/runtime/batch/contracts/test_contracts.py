@@ -6,10 +6,15 @@ import json
 
 import pytest
 
-from batch.contracts.job_description import JobDescription
+from batch.contracts.request import JobDescription
 from batch.contracts.shard import ShardDone, ShardLine, ShardMessage, Usage
 from inference_contracts.batch_keys import JobKeys
-from inference_contracts.batch_states import FINAL, STATES, TRANSITIONS, can_follow
+from inference_contracts.batch_names import (
+    FINAL,
+    STATES,
+    TRANSITIONS,
+    can_follow,
+)
 
 
 @pytest.mark.parametrize(

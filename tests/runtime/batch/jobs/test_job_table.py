@@ -11,12 +11,25 @@ import pytest
 
 from batch.contracts.request import Input
 from batch.contracts.shard import Usage
-from batch.jobs.job_record import TIMES, Job, JobError, RequestCounts
-from batch.jobs.job_table import JobTable, KeyReusedError, Once, plain
+from batch.jobs.job_table import (
+    TIMES,
+    Job,
+    JobError,
+    JobTable,
+    KeyReusedError,
+    Once,
+    RequestCounts,
+    plain,
+)
 from batch.jobs.record_table import StateConflictError, Table, UnknownCursorError
 from batch.jobs.settings import BatchPlatform
 from inference_contracts.batch_keys import new_job
-from inference_contracts.batch_states import FINAL, STATES, JobState, can_follow
+from inference_contracts.batch_names import (
+    FINAL,
+    STATES,
+    JobState,
+    can_follow,
+)
 from tests.runtime.batch.resources import SEARCH
 
 NOW = 1_800_000_000

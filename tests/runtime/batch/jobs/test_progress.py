@@ -11,9 +11,9 @@ import pytest
 
 from batch.contracts.progress_items import JobSize, ShardProgress
 from batch.contracts.shard import ShardMessage, Usage
-from batch.jobs.job_record import Job, RequestCounts
+from batch.jobs.job_table import Job, RequestCounts
 from batch.jobs.settings import BatchPlatform
-from batch.worker.shard_reports import ShardReports
+from batch.worker.shard_holder import ShardReports
 from tests.runtime.batch import resources
 from tests.runtime.batch.api.requesting import Api
 from tests.runtime.batch.job_records import NOW, make_job

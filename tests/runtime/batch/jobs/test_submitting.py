@@ -10,8 +10,7 @@ import pytest
 from botocore.client import BaseClient
 
 from batch.contracts.request import Input, RequestTemplate
-from batch.jobs.job_record import Job
-from batch.jobs.job_table import Once
+from batch.jobs.job_table import Job, Once
 from batch.jobs.manifest import JobManifest
 from batch.jobs.settings import BatchPlatform
 from batch.jobs.submitting import SubmittedJob, Submitter

@@ -16,7 +16,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from batch.preparation import parquet, prompt_renderer
+from batch.preparation import parquet, row_checks
 from tests.plugins.tiers import is_first_tier
 
 
@@ -50,5 +50,5 @@ def children_in_this_process(request: pytest.FixtureRequest, monkeypatch: pytest
         return
     monkeypatch.setattr(resource, "setrlimit", lambda *_: None)
     stand_in = SimpleNamespace(Popen=ThreadedChild, DEVNULL=None, TimeoutExpired=TimeoutError)
-    for module in (parquet, prompt_renderer):
+    for module in (parquet, row_checks):
         monkeypatch.setattr(module, "subprocess", stand_in)

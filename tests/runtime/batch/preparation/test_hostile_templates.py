@@ -10,8 +10,8 @@ from dataclasses import replace
 import pytest
 
 from batch.contracts.request import Input, JobRequest, RequestTemplate
-from batch.preparation import prompt_renderer
-from batch.preparation.prompt_renderer import CostlyTemplateError, PromptRenderer, RenderingLimits
+from batch.preparation import row_checks
+from batch.preparation.row_checks import CostlyTemplateError, PromptRenderer, RenderingLimits
 from inference_contracts.batch_configuration import Capacity
 from inference_contracts.prompt_template import RenderingError
 from inference_runtime import runtime_directory
@@ -101,7 +101,7 @@ def test_the_process_has_no_credentials(monkeypatch: pytest.MonkeyPatch) -> None
     "text", [JOINED, MULTIPLIED, NESTED.format(name="a") + "{{ a }}", TWO_TREES + "{{ a == b }}"]
 )
 def test_a_hostile_job_never_runs_and_the_next_one_does(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
-    monkeypatch.setattr(prompt_renderer.PromptRenderer.__init__, "__kwdefaults__", {"limits": LIMITS})
+    monkeypatch.setattr(row_checks.PromptRenderer.__init__, "__kwdefaults__", {"limits": LIMITS})
     hostile = replace(REQUEST, template=RequestTemplate(text), skip_invalid=True)
     refused = prepare(hostile, b'{"n": 9223372036854775807}\n' * 3)
     assert refused.planned["accepted"] is False

@@ -18,10 +18,10 @@ from botocore.exceptions import ClientError
 from moto import mock_aws
 
 import inference_catalog as catalog
-from batch.aws_failures import AwsBusyError
 from batch.contracts.request import Input, JobRequest, RequestTemplate
 from batch.objects import Objects
 from batch.preparation import checking, handlers, segments
+from batch.s3_errors import AwsBusyError
 from inference_contracts.batch_configuration import Capacity, JobLimits
 from inference_contracts.batch_keys import JobKeys
 from inference_contracts.batch_limits import OBJECTS_PER_SEGMENT

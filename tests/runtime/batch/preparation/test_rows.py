@@ -19,8 +19,7 @@ from hypothesis import strategies as st
 from batch.contracts.request import Input, JobRequest, RequestTemplate
 from batch.objects import Objects
 from batch.preparation.checking import check_segment
-from batch.preparation.csv_rows import rows
-from batch.preparation.input_text import UnreadableInputError
+from batch.preparation.input_text import UnreadableInputError, rows
 from batch.preparation.line_checks import BadLine, CheckedLine
 from batch.preparation.row_checks import RowChecks
 from batch.preparation.segments import Segment

@@ -13,7 +13,7 @@ import valkey
 
 from batch.contracts.request import JobRequest, Publication
 from batch.contracts.shard import ShardDone, ShardLine
-from batch.jobs.job_record import Job
+from batch.jobs.job_table import Job
 from batch.jobs.settings import BatchPlatform
 from batch.objects import Objects
 from batch.publication.publishing import Publisher

@@ -9,10 +9,10 @@ import pytest
 
 from batch.completion.ending import Ends
 from batch.completion.redriving import Redriver
-from batch.contracts.job_description import JobDescription
-from batch.contracts.publication import Published
+from batch.contracts.progress_items import Published
+from batch.contracts.request import JobDescription
 from batch.contracts.shard import ShardDone
-from batch.jobs.job_record import Job
+from batch.jobs.job_table import Job
 from batch.jobs.settings import BatchPlatform, read_records
 from batch.objects import Objects
 from batch.publication.listing import list_unpublished

@@ -10,7 +10,7 @@ from typing import Any
 import boto3
 import pytest
 
-from batch.contracts.publication import Published
+from batch.contracts.progress_items import Published
 from batch.objects import Objects
 from batch.publication import handler, publishing
 from batch.publication.publishing import Publisher

@@ -9,13 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from batch.jobs.job_record import Job
+from batch.jobs.job_table import Job
 from batch.jobs.settings import BatchPlatform
 from batch.scheduling.admissions import Admission, Measured
 from batch.scheduling.allotment import WaitingOrRunning
 from batch.scheduling.forecast import ForecastJob, expected_ends
-from batch.scheduling.judging import Judgement, ModelState, judge
-from batch.scheduling.scheduling_candidates import SchedulingCandidate
+from batch.scheduling.place_scheduler import Judgement, ModelState, SchedulingCandidate, judge
 from tests.runtime.batch.job_records import HOUR, NOW, make_job
 
 PLACES = 8

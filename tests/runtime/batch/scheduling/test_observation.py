@@ -7,11 +7,11 @@ from typing import cast
 
 import pytest
 
-from batch.jobs.job_record import Job
+from batch.jobs.job_table import Job
 from batch.jobs.settings import BatchPlatform
 from batch.scheduling.admissions import Admission, AdmissionTable
 from batch.scheduling.observation import Backlog, observe, report
-from batch.scheduling.open_jobs import read_open_jobs
+from batch.scheduling.reconciling import read_open_jobs
 from tests.runtime.batch.job_records import HOUR, NOW, make_job
 
 

@@ -11,13 +11,12 @@ import pytest
 from botocore.exceptions import ClientError
 
 from batch.jobs.executions import Executions
-from batch.jobs.job_record import Job
+from batch.jobs.job_table import Job
 from batch.jobs.settings import BatchPlatform
 from batch.scheduling.admissions import AdmissionTable
-from batch.scheduling.open_jobs import read_open_jobs
-from batch.scheduling.reconciling import Reconciler
+from batch.scheduling.reconciling import Reconciler, read_open_jobs
 from inference_contracts.batch_limits import CLOSE_SECONDS, SCHEDULE_SECONDS
-from inference_contracts.batch_states import OPEN, JobState
+from inference_contracts.batch_names import OPEN, JobState
 from tests.runtime.batch.job_records import NOW, make_job
 
 #: All runs in which each job is compared at least once.

@@ -8,8 +8,7 @@ import pytest
 from botocore.exceptions import ClientError
 
 from batch.jobs.executions import Execution, Executions
-from batch.jobs.job_record import Job
-from batch.jobs.job_table import JobTable
+from batch.jobs.job_table import Job, JobTable
 from batch.jobs.settings import BatchPlatform
 from batch.scheduling import handlers
 from batch.scheduling.admissions import Admission, AdmissionTable
@@ -17,8 +16,7 @@ from batch.scheduling.place_scheduler import Scheduler
 from batch.scheduling.reconciling import Reconciler
 from inference_contracts.batch_keys import JobKeys
 from inference_contracts.batch_limits import MAX_RESIZES_PER_RUN
-from inference_contracts.batch_names import EVENT_SOURCE, JOB_ASKS_EVENT
-from inference_contracts.batch_states import OPEN, JobState
+from inference_contracts.batch_names import EVENT_SOURCE, JOB_ASKS_EVENT, OPEN, JobState
 from tests.runtime.batch.job_records import make_job
 from tests.runtime.batch.scheduling.test_scheduler import admissions, ask
 

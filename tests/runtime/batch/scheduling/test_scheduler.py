@@ -14,17 +14,16 @@ from botocore.exceptions import ClientError
 from batch.completion.ending import Ends
 from batch.contracts.shard import ShardDone
 from batch.jobs.executions import Executions
-from batch.jobs.job_record import Job
-from batch.jobs.job_table import JobTable
+from batch.jobs.job_table import Job, JobTable
 from batch.jobs.record_table import Table
 from batch.jobs.settings import BatchPlatform, RecordTables
 from batch.jobs.spending import Figures, SpendingTable, additions
 from batch.objects import Objects
 from batch.scheduling.admissions import Admission, AdmissionTable
 from batch.scheduling.ceilings import Ceilings
-from batch.scheduling.open_jobs import read_open_jobs
+from batch.scheduling.measuring import SpeedTable
 from batch.scheduling.place_scheduler import Scheduler
-from batch.scheduling.speed import SpeedTable
+from batch.scheduling.reconciling import read_open_jobs
 from inference_contracts.batch_configuration import Configuration
 from inference_contracts.batch_keys import JobKeys
 from inference_contracts.batch_limits import MAX_RESIZES_PER_RUN

@@ -8,12 +8,11 @@ from dataclasses import replace
 import pytest
 
 from batch.completion.ending import Ends
-from batch.jobs.deletions import DeletionTable
-from batch.jobs.file_records import FileRecord
-from batch.jobs.job_record import Job
+from batch.jobs.file_table import DeletionTable, FileRecord
+from batch.jobs.job_table import Job
 from batch.jobs.settings import BatchPlatform, RecordTables
 from batch.objects import Objects
-from batch.scheduling import sweeping
+from batch.scheduling import reconciling
 from inference_contracts.batch_keys import JobKeys
 from tests.runtime.batch import resources
 from tests.runtime.batch.api.requesting import Api
@@ -23,7 +22,7 @@ from tests.runtime.batch.test_every_call_fails import running
 
 def sweep(platform: BatchPlatform, *, now: float, rounds: int = 1000) -> None:
     steps = iter([True] * rounds)
-    sweeping.sweep(
+    reconciling.sweep(
         DeletionTable(platform.table),
         Objects(resources.BUCKET),
         now=now,

@@ -28,7 +28,7 @@ from moto import mock_aws
 
 from batch.completion import handlers as completion
 from batch.contracts.shard import ShardDone, Usage
-from batch.jobs.job_record import Job
+from batch.jobs.job_table import Job
 from batch.jobs.settings import BatchPlatform, read_platform
 from batch.objects import Objects
 from batch.preparation import handlers as preparation

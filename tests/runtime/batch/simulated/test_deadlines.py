@@ -18,7 +18,7 @@ from batch.contracts.shard import ShardDone, Usage
 from batch.jobs.settings import BatchPlatform
 from batch.objects import Objects
 from batch.preparation import cutting
-from batch.scheduling.speed import SpeedTable
+from batch.scheduling.measuring import SpeedTable
 from inference_contracts.batch_keys import JobKeys
 from tests.runtime.batch import resources
 from tests.runtime.batch.api.requesting import Api

@@ -8,12 +8,11 @@ from collections.abc import Generator, Iterator
 import pytest
 from simpy.events import Event
 
-from batch.jobs.job_record import Job
+from batch.jobs.job_table import Job
 from batch.jobs.settings import BatchPlatform
 from batch.jobs.spending import SpendingTable, month_of
-from batch.scheduling.admissions import AdmissionTable
-from batch.scheduling.budgets import admitted
-from inference_contracts.batch_states import OPEN, JobState
+from batch.scheduling.admissions import AdmissionTable, admitted
+from inference_contracts.batch_names import OPEN, JobState
 from tests.runtime.batch.api.requesting import Api
 from tests.runtime.batch.job_records import NOW
 from tests.runtime.batch.simulated.job_life import (

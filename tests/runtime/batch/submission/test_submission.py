@@ -10,7 +10,7 @@ import pytest
 from botocore.exceptions import ClientError
 
 from batch.contracts.request import Input, JobRequest
-from batch.jobs.job_record import Job
+from batch.jobs.job_table import Job
 from batch.jobs.settings import BatchPlatform
 from batch.submission.handlers import Submissions, build
 from inference_contracts.batch_keys import JobKeys

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from batch.contracts.job_description import JobDescription
+from batch.contracts.request import JobDescription
 from batch.contracts.shard import ShardLine
 from inference_contracts.batch_keys import JobKeys
 

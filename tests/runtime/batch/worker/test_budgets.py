@@ -6,8 +6,7 @@ import asyncio
 
 import pytest
 
-from batch.worker.memory_budget import MemoryBudget
-from batch.worker.retry_budget import RetryBudget
+from batch.worker.retry_budget import MemoryBudget, RetryBudget
 from tests.runtime.batch.worker.turned_loop import turn
 
 TOKENS_AT_FIRST = 100

@@ -19,7 +19,7 @@ from batch.worker.ceiling_watch import CeilingWatch
 from batch.worker.concurrency_limit import ConcurrencyLimit
 from batch.worker.queue import ShardQueue
 from inference_contracts.shift_names import CEILING_SECONDS, ceiling_identifier
-from inference_decisions.capacity_shift.shift_settings import ShiftSettings
+from inference_decisions.capacity_shift.shift_view import ShiftSettings
 from tests.runtime.batch.worker.turned_loop import turn
 
 NOW = 1_800_000_000.0

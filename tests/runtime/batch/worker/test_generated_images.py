@@ -18,7 +18,7 @@ from batch.contracts.generated_image import GeneratedImage
 from batch.contracts.shard import ShardLine
 from batch.worker.answer_images import AnswerImages
 from batch.worker.bucket_client import BucketClient
-from batch.worker.memory_budget import MemoryBudget
+from batch.worker.retry_budget import MemoryBudget
 from inference_contracts.batch_body_fields import IMAGES_PATH
 from inference_local.emulator.emulator import Emulator
 from inference_local.serving.direct.scripted_images import scripted_png

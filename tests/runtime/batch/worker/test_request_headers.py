@@ -6,8 +6,7 @@ import asyncio
 
 from aiohttp import web
 
-from batch.worker.model_endpoint import ModelEndpoint
-from batch.worker.model_request import ModelRequest
+from batch.worker.model_endpoint import ModelEndpoint, ModelRequest
 from tests.runtime.batch.worker.fake_endpoint import Asked, FakeEndpoint, well
 
 REQUEST = ModelRequest(b'{"messages": []}', "key-of-the-line")

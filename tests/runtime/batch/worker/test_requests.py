@@ -12,11 +12,11 @@ import boto3
 import moto
 import pytest
 
-from batch.contracts.job_description import JobDescription
+from batch.contracts.request import JobDescription
 from batch.contracts.shard import ShardLine
 from batch.worker.image_loader import ImageError, Images
-from batch.worker.memory_budget import MemoryBudget
-from batch.worker.model_request import InvalidLineError, ModelRequest, Requests
+from batch.worker.model_endpoint import InvalidLineError, ModelRequest, Requests
+from batch.worker.retry_budget import MemoryBudget
 from tests.runtime.batch.worker.turned_loop import turn
 
 PICTURE = b"\x89PNG picture"

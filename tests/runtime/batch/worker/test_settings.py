@@ -14,7 +14,7 @@ from batch.worker import settings as module
 from batch.worker.__main__ import main
 from batch.worker.settings import read_settings
 from inference_blueprints.resources import root
-from inference_contracts import batch_environment
+from inference_contracts import batch_names
 
 RIGHT = {
     "BATCH_QUEUE_URL": "https://queue",
@@ -64,7 +64,7 @@ def test_every_variable_is_described() -> None:
     source = Path(module.__file__).read_text(encoding="utf-8")
     documented = set(re.findall(r"^``(BATCH_\w+)``", module.__doc__ or "", re.MULTILINE))
     read = set(re.findall(r"variables\.([A-Z_]+)", source))
-    assert documented == {getattr(batch_environment, name) for name in read}
+    assert documented == {getattr(batch_names, name) for name in read}
 
 
 def test_the_defaults_are_as_described() -> None:

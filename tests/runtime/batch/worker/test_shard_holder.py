@@ -9,10 +9,8 @@ from typing import Any, cast
 
 from batch.worker.model_endpoint import Answer, ModelEndpoint
 from batch.worker.queue import QueueMessage, ShardQueue
-from batch.worker.shard_holder import ShardHolder
-from batch.worker.shard_reports import ShardReports
+from batch.worker.shard_holder import ShardHolder, ShardReports, ShardTask
 from batch.worker.shard_run import ShardRun
-from batch.worker.task import ShardTask
 from tests.runtime.batch.worker.test_turns import LINES, Stage
 from tests.runtime.batch.worker.turned_loop import turn
 

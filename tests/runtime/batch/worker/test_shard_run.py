@@ -10,17 +10,16 @@ from typing import Any, cast
 
 import pytest
 
-from batch.contracts.job_description import JobDescription
+from batch.contracts.request import JobDescription
 from batch.contracts.shard import ShardMessage
 from batch.worker.answer_images import AnswerImages
 from batch.worker.bucket_client import BucketClient, OpenObject, StoredObject
 from batch.worker.concurrency_limit import ConcurrencyLimit
 from batch.worker.image_loader import Images
 from batch.worker.line_run import LineRunner
-from batch.worker.memory_budget import MemoryBudget
 from batch.worker.metrics import Metrics
 from batch.worker.model_endpoint import Answer, EndpointFault, Failure, ModelEndpoint
-from batch.worker.retry_budget import RetryBudget
+from batch.worker.retry_budget import MemoryBudget, RetryBudget
 from batch.worker.settings import read_settings
 from batch.worker.shard_run import ShardRun, Shared
 from inference_contracts.batch_keys import JobKeys

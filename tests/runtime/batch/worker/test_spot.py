@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 import pytest
 from aiohttp import web
 
-from batch.worker import spot
+from batch.worker import worker_loop
 
 
 @asynccontextmanager
@@ -42,12 +42,12 @@ async def metadata(warned_after: int) -> AsyncIterator[str]:
 
 
 def test_it_waits_for_the_warning(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(spot, "_PERIOD_SECONDS", 0)
+    monkeypatch.setattr(worker_loop, "_PERIOD_SECONDS", 0)
 
     async def go() -> None:
         async with metadata(warned_after=3) as address:
             monkeypatch.setenv("AWS_EC2_METADATA_SERVICE_ENDPOINT", address)
-            await asyncio.wait_for(spot.wait_for_warning(), 30)
+            await asyncio.wait_for(worker_loop.wait_for_warning(), 30)
 
     asyncio.run(go())
 
@@ -55,11 +55,11 @@ def test_it_waits_for_the_warning(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_an_instance_without_metadata_is_no_reason_to_stop(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(spot, "_PERIOD_SECONDS", 0)
+    monkeypatch.setattr(worker_loop, "_PERIOD_SECONDS", 0)
     monkeypatch.setenv("AWS_EC2_METADATA_SERVICE_ENDPOINT", "http://127.0.0.1:9")
 
     async def go() -> None:
-        waiting = asyncio.create_task(spot.wait_for_warning())
+        waiting = asyncio.create_task(worker_loop.wait_for_warning())
         said = ""
         while said.count("spot_warning_unknown") < 3:
             await asyncio.sleep(0)

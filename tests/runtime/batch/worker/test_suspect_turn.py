@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from botocore.exceptions import EndpointConnectionError
 
-from batch.worker.suspect_turn import AFTER_LOSS_SECONDS, TURN_SECONDS, SuspectTurn
+from batch.worker.suspects import AFTER_LOSS_SECONDS, TURN_SECONDS, SuspectTurn
 from inference_contracts.batch_keys import jobs_of_model, suspects_of_model
 from tests.runtime.batch import resources
 from tests.runtime.batch.worker.turned_loop import turn

@@ -16,18 +16,24 @@ from botocore.exceptions import ClientError, EndpointConnectionError
 from request_filter.refused_request import RefusedRequestError
 from request_filter.suspects import CHECK_SECONDS, SuspectMemory
 
-from batch.contracts.job_description import JobDescription
+from batch.contracts.request import JobDescription
 from batch.worker.concurrency_limit import ConcurrencyLimit
 from batch.worker.drain import Drain
 from batch.worker.image_loader import Images
 from batch.worker.line_run import LineRunner, ShardTerms
 from batch.worker.metrics import Metrics
-from batch.worker.model_endpoint import Answer, EndpointFault, Failure, ModelEndpoint, _judge
-from batch.worker.model_request import ModelRequest, Requests
+from batch.worker.model_endpoint import (
+    Answer,
+    EndpointFault,
+    Failure,
+    ModelEndpoint,
+    ModelRequest,
+    Requests,
+    _judge,
+)
 from batch.worker.retry_budget import RetryBudget
 from batch.worker.rows import RowIdentifier
-from batch.worker.suspect_turn import SuspectTurn
-from batch.worker.suspects import LOSSES_ALONE, LOSSES_AMONG_OTHERS
+from batch.worker.suspects import LOSSES_ALONE, LOSSES_AMONG_OTHERS, SuspectTurn
 from tests.runtime.batch.worker.jobs import lines
 from tests.runtime.batch.worker.turned_loop import turn
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from batch.worker import task_protection
+from batch.worker import worker_loop
 
 ARN = "arn:aws:ecs:us-west-2:123456789012:task/platform/0123"
 #: Answers of the agent as its page shows them.
@@ -46,8 +46,8 @@ async def served(agent: Agent) -> AsyncIterator[str]:
 
 @pytest.fixture(autouse=True)
 def without_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(task_protection, "_PERIOD_SECONDS", 0)
-    monkeypatch.setattr(task_protection, "_AGAIN_SECONDS", 0)
+    monkeypatch.setattr(worker_loop, "_PERIOD_SECONDS", 0)
+    monkeypatch.setattr(worker_loop, "_AGAIN_SECONDS", 0)
 
 
 def protect(agent: Agent, turns: list[bool], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -62,8 +62,8 @@ def protect(agent: Agent, turns: list[bool], monkeypatch: pytest.MonkeyPatch) ->
             return working
 
         async with served(agent) as address:
-            monkeypatch.setenv(task_protection.AGENT, address)
-            keeping = asyncio.create_task(task_protection.keep_protected(is_working))
+            monkeypatch.setenv(worker_loop.AGENT, address)
+            keeping = asyncio.create_task(worker_loop.keep_protected(is_working))
             for turn in turns:
                 working = turn
                 looked = seen
@@ -99,8 +99,8 @@ def test_an_agent_that_does_not_answer_stops_no_work(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     async def go() -> None:
-        monkeypatch.setenv(task_protection.AGENT, "http://127.0.0.1:9/api")
-        keeping = asyncio.create_task(task_protection.keep_protected(lambda: True))
+        monkeypatch.setenv(worker_loop.AGENT, "http://127.0.0.1:9/api")
+        keeping = asyncio.create_task(worker_loop.keep_protected(lambda: True))
         said = ""
         while "task_not_protected" not in said:
             await asyncio.sleep(0)

@@ -13,16 +13,14 @@ from typing import Any, cast
 import pytest
 from botocore.exceptions import ClientError, ResponseStreamingError
 
-from batch.contracts.job_description import JobDescription
+from batch.contracts.request import JobDescription
 from batch.worker.concurrency_limit import ConcurrencyLimit
 from batch.worker.drain import Drain
 from batch.worker.image_loader import Images
 from batch.worker.line_run import LineRunner, ShardTerms
-from batch.worker.memory_budget import MemoryBudget
 from batch.worker.metrics import Metrics
-from batch.worker.model_endpoint import Answer, ModelEndpoint
-from batch.worker.model_request import Requests
-from batch.worker.retry_budget import RetryBudget
+from batch.worker.model_endpoint import Answer, ModelEndpoint, Requests
+from batch.worker.retry_budget import MemoryBudget, RetryBudget
 from batch.worker.rows import RowIdentifier
 from tests.runtime.batch.worker.jobs import lines
 from tests.runtime.batch.worker.turned_loop import turn

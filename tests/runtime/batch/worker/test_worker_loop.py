@@ -12,7 +12,7 @@ from typing import Any
 import boto3
 import pytest
 
-from batch.worker.clients import Clients
+from batch.worker.bucket_client import Clients
 from batch.worker.settings import read_settings
 from batch.worker.worker_loop import run_worker
 from inference_contracts.batch_keys import JobKeys

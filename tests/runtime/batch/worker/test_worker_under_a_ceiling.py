@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 from boto3.dynamodb.types import TypeSerializer
 
-from inference_contracts.batch_environment import CEILINGS_TABLE
-from inference_contracts.batch_names import ID_ATTRIBUTE
+from inference_contracts.batch_names import CEILINGS_TABLE, ID_ATTRIBUTE
 from inference_contracts.shift_names import CEILING_AT, CEILING_PLACES, ceiling_identifier
 from tests.runtime.batch.worker.conftest import Stage
 from tests.runtime.batch.worker.fake_endpoint import Gate, after

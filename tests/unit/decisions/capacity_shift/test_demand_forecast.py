@@ -7,10 +7,10 @@ from dataclasses import replace
 import numpy
 import pytest
 
-from inference_decisions.capacity_shift.demand_forecast import fill_gaps, forecast_demand
 from inference_decisions.capacity_shift.demand_history import BIN_SECONDS, DemandHistory, Numbers
+from inference_decisions.capacity_shift.deployment_rule import fill_gaps, forecast_demand
 from inference_decisions.capacity_shift.shift_answer import DeploymentForecast
-from inference_decisions.capacity_shift.shift_settings import ShiftSettings
+from inference_decisions.capacity_shift.shift_view import ShiftSettings
 
 DAY = 86400 // BIN_SECONDS
 #: The later horizon is 12 bins, the one that is soon 2.

@@ -13,9 +13,14 @@ from hypothesis import strategies as st
 from inference_decisions.capacity_shift.demand_history import BIN_SECONDS, DemandHistory
 from inference_decisions.capacity_shift.shift_answer import DeploymentDecision, ShiftDecision
 from inference_decisions.capacity_shift.shift_decision import decide
-from inference_decisions.capacity_shift.shift_settings import ShiftSettings
-from inference_decisions.capacity_shift.shift_state import DeploymentState, ShiftState
-from inference_decisions.capacity_shift.shift_view import CellView, DeploymentView, PoolView
+from inference_decisions.capacity_shift.shift_view import (
+    CellView,
+    DeploymentState,
+    DeploymentView,
+    PoolView,
+    ShiftSettings,
+    ShiftState,
+)
 
 DAY = 86400 // BIN_SECONDS
 NOW = 100 * 86400

@@ -18,8 +18,7 @@ from inference_decisions.capacity_shift.shift_replay import (
     replicas_only,
     schedule_floors,
 )
-from inference_decisions.capacity_shift.shift_settings import ShiftSettings
-from inference_decisions.capacity_shift.shift_state import DeploymentState, ShiftState
+from inference_decisions.capacity_shift.shift_view import DeploymentState, ShiftSettings, ShiftState
 
 SETTINGS = ShiftSettings(action="shift", reclaim_seconds=120)
 DAY = 1440

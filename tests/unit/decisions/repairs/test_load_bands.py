@@ -8,8 +8,7 @@ import numpy
 import pytest
 
 from inference_decisions.repairs.health_settings import DetectionSettings
-from inference_decisions.repairs.load_bands import load_bands
-from inference_decisions.repairs.load_slopes import load_slopes
+from inference_decisions.repairs.peer_comparison import load_bands, load_slopes
 
 SETTINGS = DetectionSettings()
 MAXIMUM = float(numpy.log1p(SETTINGS.max_excess_load))

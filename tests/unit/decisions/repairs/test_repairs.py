@@ -12,13 +12,17 @@ from inference_catalog.gpu_faults import gpu_faults_file
 from inference_contracts.health_names import CaseState
 from inference_decisions.repairs.fault_rules import FaultRules, HardwareSignal
 from inference_decisions.repairs.health_settings import HealthSettings
-from inference_decisions.repairs.live_node import DcgmReading, LiveCondition, LiveNode
+from inference_decisions.repairs.live_node import (
+    DcgmReading,
+    LiveCondition,
+    LiveNode,
+    RepairActionError,
+    Verification,
+)
 from inference_decisions.repairs.node_assessment import assess, gpus_missing
-from inference_decisions.repairs.repair_actions import RepairActionError, Verification
 from inference_decisions.repairs.repair_case import Evidence, RepairCase, opened_case
 from inference_decisions.repairs.repair_guards import FleetView, guard, has_same_cause
-from inference_decisions.repairs.repair_progress import advance
-from inference_decisions.repairs.repair_steps import next_step
+from inference_decisions.repairs.repair_progress import advance, next_step
 
 NOW = 100_000.0
 SETTINGS = HealthSettings(action="replace", repaired_by={"h200": "gpuHealth"})

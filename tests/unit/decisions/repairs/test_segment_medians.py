@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy
 import pytest
 
-from inference_decisions.repairs.segment_medians import group_medians, group_sums, spread_out
+from inference_decisions.repairs.peer_comparison import group_medians, group_sums, spread_out
 
 
 def plain(values: list[float], weights: list[float]) -> float:

@@ -10,8 +10,7 @@ import pytest
 
 from inference_decisions.repairs.health_settings import DetectionSettings
 from inference_decisions.repairs.peer_comparison import FAILURES, compare, join_comparisons
-from inference_decisions.repairs.slow_workers import detect, judge
-from inference_decisions.repairs.slowness_level import at_equal_load, level_and_spread
+from inference_decisions.repairs.slow_workers import at_equal_load, detect, judge, level_and_spread
 from inference_decisions.repairs.worker_windows import WorkerWindows, peer_name
 
 SETTINGS = DetectionSettings()

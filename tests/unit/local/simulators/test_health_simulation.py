@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy
 import pytest
 
-from inference_catalog.fleet_faults import fleet_faults
-from inference_catalog.gpu_faults import gpu_faults_file
+from inference_catalog.gpu_faults import fleet_faults, gpu_faults_file
 from inference_decisions.repairs.fault_rules import FaultRules
 from inference_decisions.repairs.health_settings import HealthSettings
 from inference_local.simulators.fleet.fleet_events import (

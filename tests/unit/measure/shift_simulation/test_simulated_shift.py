@@ -13,8 +13,8 @@ from inference_blueprints.measure.shift_simulation.traced_workers import (
 )
 from inference_blueprints.serving.autoscaling.request_rates import RateWindow, RequestRates
 from inference_blueprints.serving.estimates.worker_start import StartPart, WorkerStart
-from inference_contracts.shift_configuration import ShiftedWorkers
-from inference_decisions.capacity_shift.shift_settings import ShiftSettings
+from inference_contracts.shift_names import ShiftedWorkers
+from inference_decisions.capacity_shift.shift_view import ShiftSettings
 
 SETTINGS = ShiftSettings(action="shift")
 HOUR, DAY = 60, 1440

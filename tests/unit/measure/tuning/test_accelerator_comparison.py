@@ -16,9 +16,9 @@ from inference_blueprints.measure.tuning.accelerator_comparison import (
 )
 from inference_blueprints.report.pricing.rates import Prices
 from inference_blueprints.spec.types import Blueprint
-from inference_catalog.capacity_block_prices import capacity_block_price
-from inference_catalog.latency import LatencyProfile
+from inference_catalog.figures import LatencyProfile
 from inference_catalog.published_speeds import PublishedSpeed
+from inference_catalog.service_prices import capacity_block_price
 
 PRICES = Prices(
     replace(catalog.prices(), usd_per_hour={"inf2.48xlarge": 12.0, "inf2.xlarge": 3.6, "p5en.48xlarge": 80.0})

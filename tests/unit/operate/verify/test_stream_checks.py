@@ -14,7 +14,7 @@ from inference_blueprints.operate.aws.account import Account
 from inference_blueprints.operate.verify.account_checks import streaming_jobs
 from inference_blueprints.operate.verify.verified_platform import VerifiedPlatform
 from inference_blueprints.spec.source import shipped
-from inference_contracts.streaming_names import JOB_FUNCTIONS_OUTPUT
+from inference_contracts.streaming_job import JOB_FUNCTIONS_OUTPUT
 
 MakePlatform = Callable[..., VerifiedPlatform]
 FUNCTIONS = {"shopper": {"probe": "probe-1", "redrive": "redrive-1"}}

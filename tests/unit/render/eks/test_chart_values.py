@@ -8,8 +8,7 @@ import pytest
 from values_schema import schema_charts
 
 from inference_blueprints.render.eks.chart_values import chart_values
-from inference_catalog.charts import charts
-from inference_catalog.resources import helm_values_directory
+from inference_catalog.charts import charts, helm_values_directory
 
 TEMPLATES = sorted(helm_values_directory().glob("*/values.yaml.j2"))
 UNRESOLVED = "${Token[TOKEN.123]}"

@@ -8,8 +8,8 @@ import pytest
 from inference_blueprints.render.monitoring.alarm_table import CANARY_RUNBOOK, alarm_rows
 from inference_blueprints.render.monitoring.dashboard_table import dashboard_rows
 from inference_blueprints.resources import root
-from inference_contracts.operations_runbooks import OPERATIONS_RUNBOOKS
-from inference_contracts.streaming_names import STREAMING_RUNBOOKS
+from inference_contracts.operations_names import OPERATIONS_RUNBOOKS
+from inference_contracts.streaming_job import STREAMING_RUNBOOKS
 
 _HEADINGS = ["What users see", "Why", "What to do"]
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from inference_blueprints.measure.tokenizer import tokenizer_files, vocabulary
 from inference_catalog import Model
-from inference_catalog.draft import DraftMethod
+from inference_catalog.model import DraftMethod
 from inference_local.serving.vllm_cpu.scaled_models.tables import (
     chat_format,
     configuration,

@@ -11,7 +11,7 @@ import pytest
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 import inference_catalog as catalog
-from inference_catalog.draft import DraftMethod
+from inference_catalog.model import DraftMethod
 from inference_contracts.errors import UserError
 from inference_local.serving.vllm_cpu.scaled_models import (
     refusal,

@@ -1,0 +1,153 @@
+"""Published and measured figures: speeds of models, starts of workers, frontends and streaming."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from inference_contracts.units import MILLISECONDS_PER_SECOND, THOUSAND
+
+# Published times of the parts of a worker's start that do not follow from bytes and bandwidths.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StartTimeFigure:
+    """A published time."""
+
+    name: str
+    """The part of the start."""
+    seconds: float
+    """The time."""
+    measured: str
+    """What was measured, and on what."""
+    date: str
+    source: str
+    """`date`, `source`: When and where it was published."""
+
+
+# What a frontend needs for the requests that pass through it.
+
+
+@dataclass(frozen=True, slots=True)
+class FrontendLoad:
+    """Measured processor time and memory of a frontend."""
+
+    name: str
+    """The blueprint's key of the stack, such as ``dynamo``."""
+    milliseconds_per_request: float
+    milliseconds_per_thousand_prompt_tokens: float
+    milliseconds_per_thousand_answer_tokens: float
+    """`milliseconds_per_request`, `milliseconds_per_thousand_prompt_tokens`,
+    `milliseconds_per_thousand_answer_tokens`: Processor time for the fixed part of a request, and for tokens
+    of prompt and streamed answer."""
+    memory_mib: int
+    """Memory of a process with one large vocabulary, in MiB."""
+    largest_cpu: int
+    """vCPUs above which another frontend is better than a larger one."""
+    memory_mib_per_cpu: int
+    """Memory for each vCPU, in MiB."""
+    machine: str
+    date: str
+    source: str
+    """`machine`, `date`, `source`: Where and when the figures were measured, and with what."""
+
+    def processor_seconds(self, prompt_tokens: float, answer_tokens: float) -> float:
+        """Return the processor time of one request, in seconds."""
+        prompt = self.milliseconds_per_thousand_prompt_tokens * prompt_tokens / THOUSAND
+        answer = self.milliseconds_per_thousand_answer_tokens * answer_tokens / THOUSAND
+        return (self.milliseconds_per_request + prompt + answer) / MILLISECONDS_PER_SECOND
+
+
+# What Kafka's brokers carry, and what a streaming job needs for its events and calls.
+
+_FILE = Path(__file__).resolve().parent / "data" / "streaming.json"
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerSize:
+    """A size of MSK's Express brokers."""
+
+    name: str
+    """AWS's name, such as ``express.m7g.large``."""
+    ingress_mb_per_second: float
+    egress_mb_per_second: float
+    """`ingress_mb_per_second`, `egress_mb_per_second`: Sustained throughput in MB per second, which AWS
+    recommends not to exceed."""
+    partitions: int
+    """Recommended number of partitions, with their replicas."""
+    usd_per_hour: float | None
+    """US dollars per hour in us-east-1; None if it is not known."""
+
+
+@dataclass(frozen=True, slots=True)
+class JobLoad:
+    """Processor time and memory of a streaming job, as measured, and what divides its topic."""
+
+    name: str
+    """The engine, ``flink``."""
+    microseconds_per_event: float
+    microseconds_per_call: float
+    """`microseconds_per_event`, `microseconds_per_call`: Processor time for an event that is read and kept,
+    and for a call with the write of its answer. Both are of the whole job after the JVM has compiled it."""
+    partition_microseconds_per_event: float
+    partition_microseconds_per_call: float
+    """`partition_microseconds_per_event`, `partition_microseconds_per_call`: The same, as first assumed. The
+    partitions of a topic are computed from them, so that a new measurement does not change a topic that is
+    deployed."""
+    kib_per_call_in_flight: int
+    """Memory of a call that waits for its answer, beside its prompt."""
+    most_calls_in_flight_per_cpu: int
+    """Most calls in flight per vCPU that were measured."""
+    machine: str
+    date: str
+    source: str
+    """`machine`, `date`, `source`: Where and when the figures were measured, and with what."""
+
+
+@cache
+def regions_without_flink_logs() -> frozenset[str]:
+    """Return the regions in which CloudFormation cannot give a Flink application its log stream."""
+    return frozenset(json.loads(_FILE.read_text(encoding="utf-8"))["regions_without_flink_logs"])
+
+
+# Measured speed of a model on an accelerator, in the format of Dynamo's simulated engine.
+
+
+@dataclass(frozen=True, slots=True)
+class LatencyProfile:
+    """Duration of prefill and decode for one model, accelerator and tensor parallel size.
+
+    The arrays are those of ``dynamo.mocker --planner-profile-data``; their values are predictions from
+    aiconfigurator's database of measured operators, so figures made from them are simulated.
+    """
+
+    model: str
+    accelerator: str
+    tensor_parallel_size: int
+    """`model`, `accelerator`, `tensor_parallel_size`: The measured combination: Hugging Face id, catalogue
+    name, number of devices."""
+    system: str
+    backend: str
+    backend_version: str
+    """`system`, `backend`, `backend_version`: aiconfigurator's names: system, engine, and the engine release
+    of its data."""
+    date: str
+    source: str
+    """`date`, `source`: Date and tool of the profile."""
+    mean_error_percent: float
+    largest_error_percent: float
+    """`mean_error_percent`, `largest_error_percent`: Errors of values half way between the points of the
+    tables, compared with the database. The largest errors are at steps of the hardware, such as a batch that
+    needs one more wave of blocks."""
+    prefill_isl: tuple[float, ...]
+    """Input lengths in tokens."""
+    prefill_ttft_ms: tuple[float, ...]
+    """Time to first token in milliseconds for each length, with one request at a time."""
+    decode_active_kv_tokens: tuple[float, ...]
+    decode_context_length: tuple[float, ...]
+    """`decode_active_kv_tokens`, `decode_context_length`: Axes of the decode table: tokens in the KV cache of
+    all running requests, and mean tokens per request."""
+    decode_itl: tuple[tuple[float, ...], ...]
+    """Milliseconds per decode step, ``[active KV tokens][context length]``."""
