@@ -55,7 +55,7 @@ class KubernetesSupport:
 
 #: "A NAT gateway supports 5 Gbps of bandwidth and automatically scales up to 100 Gbps"
 #: (https://docs.aws.amazon.com/vpc/latest/userguide/nat-gateway-basics.html).
-MAXIMUM_MBPS = 100_000
+NAT_GATEWAY_MAXIMUM_MBPS = 100_000
 
 
 _FAMILY_CLASS = re.compile(r"([a-z]+)[0-9]*")

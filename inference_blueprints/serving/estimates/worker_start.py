@@ -11,6 +11,7 @@ from inference_blueprints.serving.resolved import ResolvedWorkers
 from inference_blueprints.spec.types import MeasuredStart
 from inference_catalog import InstanceType
 from inference_catalog.image_cache import INITIALIZATION_MIB_PER_SECOND
+from inference_catalog.limits import NAT_GATEWAY_MAXIMUM_MBPS
 from inference_catalog.node_facts import image_volume_mib_per_second
 from inference_contracts.units import MIB
 
@@ -69,7 +70,7 @@ def start_time(resolved: ResolvedWorkers, image: str, kind: InstanceType, togeth
     weights += together * resolved.draft_file_bytes
     limits = {"network": network}
     if resolved.blueprint.spec.network.existing is None:
-        limits["NAT gateway"] = limits.MAXIMUM_MBPS * _BYTES_PER_MEGABIT
+        limits["NAT gateway"] = NAT_GATEWAY_MAXIMUM_MBPS * _BYTES_PER_MEGABIT
     if disk:
         limits["EBS"] = disk
     # The gateway endpoint of S3 bypasses the NAT gateways.
