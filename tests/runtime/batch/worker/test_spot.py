@@ -42,7 +42,7 @@ async def metadata(warned_after: int) -> AsyncIterator[str]:
 
 
 def test_it_waits_for_the_warning(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(worker_loop, "_PERIOD_SECONDS", 0)
+    monkeypatch.setattr(worker_loop, "_SPOT_PERIOD_SECONDS", 0)
 
     async def go() -> None:
         async with metadata(warned_after=3) as address:
@@ -55,7 +55,7 @@ def test_it_waits_for_the_warning(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_an_instance_without_metadata_is_no_reason_to_stop(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(worker_loop, "_PERIOD_SECONDS", 0)
+    monkeypatch.setattr(worker_loop, "_SPOT_PERIOD_SECONDS", 0)
     monkeypatch.setenv("AWS_EC2_METADATA_SERVICE_ENDPOINT", "http://127.0.0.1:9")
 
     async def go() -> None:

@@ -46,7 +46,7 @@ async def served(agent: Agent) -> AsyncIterator[str]:
 
 @pytest.fixture(autouse=True)
 def without_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(worker_loop, "_PERIOD_SECONDS", 0)
+    monkeypatch.setattr(worker_loop, "_TASK_PROTECTION_PERIOD_SECONDS", 0)
     monkeypatch.setattr(worker_loop, "_AGAIN_SECONDS", 0)
 
 
