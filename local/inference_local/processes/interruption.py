@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -37,6 +38,8 @@ def interruptible() -> Iterator[None]:
     def stop(signal_number: int, _frame: FrameType | None) -> None:
         for number in SIGNALS:
             signal.signal(number, signal.SIG_IGN)
+        # asyncio would print tracebacks of the tasks that this ends, when they are collected.
+        logging.getLogger("asyncio").setLevel(logging.CRITICAL)
         raise Interrupted(signal_number)
 
     previous = {number: signal.signal(number, stop) for number in SIGNALS}

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import gc
+import logging
 import os
 import signal
 
@@ -63,3 +65,24 @@ def test_the_handlers_before_are_put_back() -> None:
     with interruptible():
         assert [signal.getsignal(number) for number in SIGNALS] != before
     assert [signal.getsignal(number) for number in SIGNALS] == before
+
+
+def test_tasks_that_a_signal_ends_print_no_traceback(caplog: pytest.LogCaptureFixture) -> None:
+    """Red if asyncio reports the task of the signal when it is collected: Ctrl-C during the replay."""
+
+    async def stopped() -> None:
+        os.kill(os.getpid(), signal.SIGINT)
+        await asyncio.sleep(60)
+
+    async def all_tasks() -> None:
+        await asyncio.gather(stopped(), asyncio.sleep(60))
+
+    logger = logging.getLogger("asyncio")
+    level = logger.level
+    try:
+        with pytest.raises(Interrupted), interruptible():
+            asyncio.run(all_tasks())
+        gc.collect()
+    finally:
+        logger.setLevel(level)
+    assert caplog.messages == []
