@@ -15,7 +15,7 @@ MEASURED = """\
 | figure | value | baseline | ratio | goal | met |
 | --- | --- | --- | --- | --- | --- |
 | race one (simulated) | 20 requests/s | 50 requests/s | 0.40 | at most 0.6 | yes |
-| race two (simulated) | 1.5e+03 ms | 3e+03 ms | 0.50 |  |  |
+| race two (simulated) | 1,500 ms | 3,000 ms | 0.50 |  |  |
 | race alone | 3 s |  |  |  |  |
 """
 
