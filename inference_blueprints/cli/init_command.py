@@ -20,7 +20,7 @@ from inference_contracts.errors import BlueprintError, Problem, UserError
 if TYPE_CHECKING:
     from inference_blueprints.report.first_blueprint import Wish
 
-_EXAMPLE = "blueprints init --use chat --model Qwen/Qwen3-8B --gpu l40s --region us-west-2 --name my-platform"
+_USUAL_MODEL = "Qwen/Qwen3-8B"
 _SUFFIXES = (".yaml", ".yml")
 _REGIONS = ("AWS_REGION", "AWS_DEFAULT_REGION")
 
@@ -70,11 +70,13 @@ def init(
     options = {"--use": use, "--model": model, "--gpu": gpu, "--region": region}
     if blueprint is None:
         wish = _wished({**options, "--name": name}, output)
-        name, text = wish.name, _written(wish)
+        file = file or Path(f"{wish.name}.yaml")
+        _demand_new(file)
+        text = _written(wish)
     else:
         text, name = _copied(blueprint, name, options, output)
-    file = file or Path(f"{name}.yaml")
-    _demand_new(file)
+        file = file or Path(f"{name}.yaml")
+        _demand_new(file)
     _write(file, text, output)
 
 
@@ -135,9 +137,12 @@ def _wished(given: Mapping[str, str | None], output: Output) -> Wish:
     missing = [option for option, value in given.items() if value is None]
     if missing and not _in_a_terminal():
         verb = "is" if len(missing) == 1 else "are"
+        example = next((each for each in first.USES if each == given["--use"]), "chat")
         raise UserError(
             f"{', '.join(missing)} {verb} missing, and there is no terminal to ask; write them, for example "
-            f"`{_EXAMPLE}`, or copy a shipped blueprint: `blueprints init quickstart-g6e FILE --name NAME`"
+            f"`blueprints init --use {example} --model {_usual_model(example)} --gpu l40s --region us-west-2 "
+            "--name my-platform`, or copy a shipped blueprint: "
+            "`blueprints init quickstart-g6e FILE --name NAME`"
         )
     options = _Options(given)
     use = options.take("--use", first.demand_use)
@@ -149,10 +154,9 @@ def _wished(given: Mapping[str, str | None], output: Output) -> Wish:
     options.demand_right()
     uses = [f"{name}: {what}" for name, what in first.USES.items()]
     use = use or _asked("What for; ? lists the uses", "chat", uses, first.demand_use, output)
-    models, demand_model = first.models(use), partial(first.demand_model, use=use)
-    usual = "Qwen/Qwen3-8B" if "Qwen/Qwen3-8B" in models else next(iter(models))
+    demand_model = partial(first.demand_model, use=use)
     model = options.take("--model", demand_model) or _asked(
-        "Model; ? lists all", usual, models, demand_model, output
+        "Model; ? lists all", _usual_model(use), first.models(use), demand_model, output
     )
     regions = first.regions()
     here = next((each for key in _REGIONS if (each := os.environ.get(key)) in regions), "us-west-2")
@@ -167,6 +171,14 @@ def _wished(given: Mapping[str, str | None], output: Output) -> Wish:
         )
     name = name or _asked("Name of your platform", None, (), first.demand_name, output)
     return replace(wish, gpu=gpu, name=name)
+
+
+def _usual_model(use: str) -> str:
+    """Return the model that is proposed for a use."""
+    from inference_blueprints.report.first_blueprint import models
+
+    known = models(use)
+    return _USUAL_MODEL if _USUAL_MODEL in known else next(iter(known))
 
 
 def _written(wish: Wish) -> str:
@@ -227,7 +239,15 @@ def _asked(
         except UserError as error:
             raise typer.BadParameter(str(error)) from error
 
-    ask = partial(typer.prompt, question, default=usual, value_proc=right, err=output is Output.JSON)
+    # With a default, an empty answer is checked too; without one, the question comes again without a word.
+    ask = partial(
+        typer.prompt,
+        question,
+        default=usual or "",
+        show_default=usual is not None,
+        value_proc=right,
+        err=output is Output.JSON,
+    )
     while (answer := str(ask())) == "?":
         print(*choices, sep="\n", file=sys.stderr)
     return answer

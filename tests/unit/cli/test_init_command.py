@@ -83,6 +83,20 @@ def test_without_a_terminal_all_missing_options_are_named_at_once(tmp_path: Path
     assert list(tmp_path.iterdir()) == []
 
 
+def test_the_example_of_a_use_has_a_model_of_that_use(tmp_path: Path) -> None:
+    """An example that is refused when it is followed turns this red."""
+    ran = blueprints("init", "--use", "images", folder=tmp_path)
+    example = ran.err.partition("for example `blueprints ")[2].partition("`")[0]
+    assert blueprints(*example.split(), folder=tmp_path).code == 0
+
+
+def test_a_file_that_exists_is_refused_before_anything_is_planned(tmp_path: Path) -> None:
+    (tmp_path / "mine.yaml").touch()
+    ran = blueprints("init", *GIVEN, folder=tmp_path)
+    assert (ran.code, ran.err.count("\n")) == (ExitCode.FAILED, 1)
+    assert ran.err.startswith("mine.yaml: already exists")
+
+
 def test_all_wrong_options_are_named_at_once_with_the_nearest_value(tmp_path: Path) -> None:
     wrong = ("--use", "chat", "--model", "qwen3-8", "--gpu", "l40s", "--region", "us-west-9", "--name", "My")
     ran = blueprints("init", *wrong, "-o", "json", folder=tmp_path)
@@ -117,13 +131,13 @@ def test_questions_have_defaults_and_answers_are_checked_at_once(
     in_a_terminal(monkeypatch)
     monkeypatch.delenv("AWS_REGION", raising=False)
     monkeypatch.delenv("AWS_DEFAULT_REGION", raising=False)
-    answers = "\nqwen3-88b\n?\nqwen3-32b\n\nl4s\n\nMine\nmine\n"
+    answers = "\nqwen3-88b\n?\nqwen3-32b\n\nl4s\n\n\nMine\nmine\n"
     ran = blueprints("init", folder=tmp_path, given=answers)
     assert ran.code == 0, ran.err
     assert "zai-org/GLM-5-FP8\n" in ran.err
     assert ran.out.count("Model; ") == 3
     assert ran.out.count("GPU; ") == 2
-    assert ran.out.count("Error: ") == 3  # of wrong answers; `?` is none
+    assert ran.out.count("Error: ") == 4  # of wrong answers, also of an empty name; `?` is none
     spec = yaml.safe_load((tmp_path / "mine.yaml").read_text())["spec"]
     assert spec["environment"] == {"region": "us-west-2"}
     assert spec["models"][0]["weights"] == {"huggingFace": "Qwen/Qwen3-32B"}
