@@ -62,9 +62,9 @@ from benchmarks.harness.scaling_ways import MAXIMUM, Ladder, ScalingWays, Settin
 from benchmarks.harness.timing import BenchmarkError
 from inference_blueprints.serving.autoscaling.request_rates import RequestRates
 from inference_contracts.units import SECONDS_PER_DAY, SECONDS_PER_HOUR
+from inference_local.simulators.workers.fleet import WorkerModel
 from inference_local.simulators.workers.rate_simulation import Simulated, arrivals_per_step, simulate_rates
 from inference_local.simulators.workers.request_simulation import simulate_requests
-from inference_local.simulators.workers.worker_model import WorkerModel
 
 _DATA = Path(__file__).parent / "data"
 _SERVICES = ("m-large", "m-mid", "m-small")

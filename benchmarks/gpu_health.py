@@ -24,10 +24,9 @@ from inference_blueprints.measure.statistics import percentile
 from inference_catalog.gpu_faults import FleetFaults, fleet_faults
 from inference_contracts.units import MINUTES_PER_DAY
 from inference_decisions.repairs.health_settings import HealthSettings
-from inference_local.simulators.fleet.fleet_events import GREY_SIZES, GreyFailure
+from inference_local.simulators.fleet.fleet_events import GREY_SIZES, GreyFailure, healthy_scenarios
 from inference_local.simulators.fleet.fleet_layout import FleetLayout, drawn_layout
 from inference_local.simulators.fleet.health_simulation import FleetRun, FoundFault
-from inference_local.simulators.fleet.healthy_scenarios import healthy_scenarios
 
 _GPUS = 100_000
 _SCENARIO = 120

@@ -23,8 +23,7 @@ from benchmarks.harness.figure import Figure
 from benchmarks.harness.scaled_platform import aggregated, disaggregated, serving
 from inference_blueprints.measure.statistics import percentile
 from inference_local.scaling.counted_load import CountedLoad, StreamLengths
-from inference_local.scaling.counted_streaming import Streamed, stream_while
-from inference_local.scaling.ending_workers import ScaleDown, ScaleDowns
+from inference_local.scaling.ending_workers import ScaleDown, ScaleDowns, Streamed, stream_while
 
 _SCALE_DOWNS = 500
 _FINISH_SECONDS = 2

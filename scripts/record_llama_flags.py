@@ -18,7 +18,7 @@ from pathlib import Path
 
 from record_engine_flags import owned_tables, table_text
 
-from inference_local.serving.llama_cpp.source_archive import (
+from inference_local.serving.llama_cpp.server_build import (
     BUILD,
     PACKAGE,
     PACKAGE_VERSION,

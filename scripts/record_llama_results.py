@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Final
 from xml.etree import ElementTree
 
-from inference_local.serving.llama_cpp.source_archive import BUILD
+from inference_local.serving.llama_cpp.server_build import BUILD
 
 PAGE: Final = Path(__file__).resolve().parent.parent / "docs" / "graviton.md"
 _TESTS: Final = PAGE.parent.parent / "tests" / "llama"

@@ -18,8 +18,8 @@ from inference_blueprints.serving.scaling.worker_load import headroom, request_s
 from inference_blueprints.serving.types import DeploymentPlan
 from inference_blueprints.tools import helm
 from inference_catalog.charts import charts_directory, stage_chart
-from inference_local.emulator.helm import render
-from inference_local.simulators.workers.worker_model import WorkerModel
+from inference_local.emulator.kubernetes import render
+from inference_local.simulators.workers.fleet import WorkerModel
 
 
 @dataclass(frozen=True, slots=True)

@@ -195,7 +195,7 @@ def token(run_directory: RunDirectory = DEFAULT_RUN_DIRECTORY, output: OutputOpt
     """Print a token for the running platform's batch API. It is accepted for 10 minutes."""
     from inference_contracts.batch_limits import ACCEPTED_TOKEN_SECONDS
     from inference_local import run_state
-    from inference_local.batch.api_listener import local_token
+    from inference_local.batch.batch_job import local_token
 
     state = run_state.live_state(run_directory)
     if state is None or state.batch is None:
@@ -311,6 +311,6 @@ def provide_dynamo() -> None:
 
 def verify_local(loaded: LoadedBlueprint, run_directory: Path) -> Iterator[CheckResult]:
     """Check the platform that runs here, for `blueprints verify --local`."""
-    from inference_local.verification import local_verification
+    from inference_local import local_verification
 
     return local_verification.verify_local(loaded, run_directory)

@@ -15,17 +15,15 @@ from inference_blueprints.serving.types import ServingPlan
 from inference_blueprints.spec.derived import controllers_of
 from inference_contracts.operations_names import CONTROLLERS
 from inference_local import platform_steps
-from inference_local.processes.child_processes import ProcessGroup
-from inference_local.processes.restarts import Restarts
+from inference_local.processes.child_processes import ProcessGroup, Restarts
 from inference_local.run_state import RunningBatch, RunningSignals
 from inference_local.run_steps import BATCH_JOBS, CONTROL_PLANE, EMULATOR, KILLS, STACKS, TEMPLATES, Steps
 from inference_local.serving.engine_kind import EngineKind
-from inference_local.serving.local_endpoint import LocalEndpoint
+from inference_local.serving.local_endpoint import LocalEndpoint, ServedProcess
 from inference_local.serving.local_serving import LocalServing
 from inference_local.serving.platform_parts import PlatformPart, Replacement
-from inference_local.serving.served_process import ServedProcess
 from inference_local.serving.simulated_kind import SimulatedKind
-from inference_local.worker_losses import WorkerLoss
+from inference_local.worker_kills import WorkerLoss
 
 # What comes after the engines is imported when it is needed: clients of AWS, Kafka and OpenAI take seconds.
 if TYPE_CHECKING:
@@ -219,7 +217,7 @@ class LocalPlatform:
             control,
             controlled_platform_parts,
         )
-        from inference_local.controllers.worker_series import controllers_rules
+        from inference_local.controllers.metric_answers import controllers_rules
         from inference_local.scaling.elastic_parts import (
             elastic_platform_parts,
             elastic_roles,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -21,12 +22,14 @@ from inference_blueprints.measure.replay.trace_replay import (
 from inference_blueprints.measure.statistics import amount
 from inference_blueprints.report.plan.summary import summarise
 from inference_blueprints.serving.plan import build_plan
+from inference_blueprints.spec.types import Blueprint
 from inference_contracts.errors import UserError
 from inference_local.batch.batch_outcome import BatchOutcome
-from inference_local.caller_runs import NO_CALLERS, CallerOutcomes
 from inference_local.controllers.controller_outcomes import (
     ControllerOutcomes,
 )
+from inference_local.real_time.real_time_outcome import RealTimeOutcome
+from inference_local.real_time.real_time_run import real_time_models, run_real_time
 from inference_local.report.html import render_html
 from inference_local.report.report_builder import as_dict, build_report
 from inference_local.report.report_types import ModelRun, Report
@@ -36,7 +39,55 @@ from inference_local.scaling.scaling_outcome import ScalingOutcome
 from inference_local.serving.engine_kind import EngineKind
 from inference_local.serving.local_target import LocalTarget
 from inference_local.serving.platform_parts import PlatformPart, Replacement
-from inference_local.worker_losses import WorkerLoss
+from inference_local.streaming.streaming_outcome import StreamingOutcome
+from inference_local.streaming.streaming_run import run_streaming
+from inference_local.worker_kills import WorkerLoss
+
+
+@dataclass(frozen=True, slots=True)
+class CallerOutcomes:
+    """What the callers got."""
+
+    real_time: RealTimeOutcome | None = None
+    """What callers with a deadline got. None if no model has any."""
+    streaming: StreamingOutcome | None = None
+    """What came of a replayed stream. None without streaming jobs."""
+    parts: tuple[PlatformPart, ...] = ()
+    """Further rows of the table of parts."""
+
+
+NO_CALLERS = CallerOutcomes()
+
+
+def run_callers(
+    blueprint: Blueprint,
+    models: Sequence[RunningModel],
+    run_directory: Path,
+    *,
+    engines: EngineKind,
+    steps: Steps,
+    seconds: float | None,
+) -> CallerOutcomes:
+    """Run ad servers for models with a deadline, then the streaming job.
+
+    steps: Where progress is shown.
+    seconds: How long pages and events arrive. None for the default.
+    Raises UserError if a Java program cannot be built or does not start. Raises ProcessDied if a program ends
+        that was not killed.
+    """
+    real_time, streaming = None, None
+    parts: tuple[PlatformPart, ...] = ()
+    if real_time_models(blueprint):
+        real_time, parts = run_real_time(
+            blueprint, models, run_directory / "real-time", engines=engines, steps=steps, seconds=seconds
+        )
+    if blueprint.spec.streaming:
+        streaming, further = run_streaming(
+            blueprint, models, run_directory / "streaming", engines=engines, steps=steps, seconds=seconds
+        )
+        parts += further
+    return CallerOutcomes(real_time, streaming, parts)
+
 
 #: How long requests arrive in a run whose workers follow the load.
 RAMP_SECONDS = 300.0

@@ -216,9 +216,8 @@ def _load(
 
     replaced: Whether killed workers are started again.
     """
-    from inference_local.caller_runs import run_callers
     from inference_local.controlled_load import run_controlled
-    from inference_local.measured_run import replay, write_report
+    from inference_local.measured_run import replay, run_callers, write_report
 
     parts, scaling, losses = deployed.parts, None, None
     controllers = None
@@ -317,8 +316,8 @@ def replay_again(
 
 def _usage(deployed: Deployed, run_directory: Path) -> tuple[str, ...]:
     """Return how to use the batch API and the signal store."""
-    from inference_local.batch.batch_usage import usage_lines
-    from inference_local.signals.signal_usage import signals_usage_lines
+    from inference_local.batch.batch_job import usage_lines
+    from inference_local.signal_store import signals_usage_lines
 
     program = _program()
     batch = usage_lines(deployed.batch, run_directory, program) if deployed.batch else ()

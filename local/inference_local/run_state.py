@@ -16,8 +16,8 @@ from typing import IO, Literal
 from inference_blueprints.operate.signals import StoreAddress
 from inference_contracts.errors import UserError
 from inference_local.serving.engine_names import EngineName
+from inference_local.serving.local_endpoint import ServedProcess
 from inference_local.serving.platform_parts import PlatformPart, Replacement
-from inference_local.serving.served_process import ServedProcess
 
 _POLL_SECONDS = 0.1
 

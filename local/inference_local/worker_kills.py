@@ -12,12 +12,66 @@ import aiohttp
 from inference_blueprints.measure.completions.completion_client import CompletionClient, RequestOutcome
 from inference_blueprints.measure.completions.image_client import ImageClient
 from inference_blueprints.measure.tokenizer import random_text
+from inference_blueprints.serving.types import Role
 from inference_blueprints.spec.types import ImageRequests
-from inference_local.moved_streams import NOT_BEGUN, UNDER_WAY, moved_streams
+from inference_contracts.errors import UserError
 from inference_local.serving.engine_kind import EngineKind
 from inference_local.serving.local_serving import LocalServing
-from inference_local.serving.worker_process import WorkerProcess
-from inference_local.worker_losses import WorkerLoss
+from inference_local.serving.running_workers import WorkerProcess
+
+# Outcomes of the streams whose worker was killed.
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerLoss:
+    """The outcome of killing one worker process while it served requests."""
+
+    deployment: str
+    """Release of the deployment."""
+    role: Role
+    workers: int
+    """Number of workers of that role."""
+    killed: int = 0
+    """Number of killed workers. 0 if the role has one worker, because no other could continue its streams."""
+    streams: int = 0
+    """Streams in flight in the deployment, on any worker."""
+    moved: int = 0
+    """How often the frontends moved a stream to another worker."""
+    lost: int = 0
+    """Streams that did not return every requested token."""
+
+    @property
+    def completed(self) -> int:
+        """Streams that returned every requested token."""
+        return self.streams - self.lost
+
+
+# Streams that continued on another worker. `…_migration_total` also counts streams that could not move.
+_MIGRATIONS = "dynamo_frontend_model_migration_duration_seconds_count{"
+#: Kinds of streams: with and without a first token.
+UNDER_WAY = "ongoing_request"
+NOT_BEGUN = "new_request"
+
+
+async def moved_streams(session: aiohttp.ClientSession, frontends: Sequence[str], kind: str) -> int:
+    """Return how often Dynamo's frontends have moved streams of a kind to another worker.
+
+    frontends: Their URLs, without ``/v1``.
+    Raises UserError if a frontend does not answer.
+    """
+    pages = await asyncio.gather(*(_metrics(session, frontend) for frontend in frontends))
+    wanted = (f'migration_type="{kind}"', 'outcome="success"')
+    lines = [line for page in pages for line in page.splitlines() if line.startswith(_MIGRATIONS)]
+    return sum(round(float(line.split()[-1])) for line in lines if all(word in line for word in wanted))
+
+
+async def _metrics(session: aiohttp.ClientSession, frontend: str) -> str:
+    try:
+        async with session.get(f"{frontend}/metrics", raise_for_status=True) as response:
+            return await response.text()
+    except aiohttp.ClientError as error:
+        raise UserError(f"{frontend}/metrics does not answer: {error}") from error
+
 
 _LONGEST_PROMPT = 3000
 

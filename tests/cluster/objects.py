@@ -11,7 +11,7 @@ from typing import Any
 
 from inference_blueprints import tools
 from inference_local.control_plane import artefacts, build
-from inference_local.emulator.helm import render
+from inference_local.emulator.kubernetes import render
 from inference_local.emulator.real_kubernetes.registry_charts import MODULE_CHARTS
 from tests.templates.support import Templates
 

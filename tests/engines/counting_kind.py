@@ -8,8 +8,8 @@ from pathlib import Path
 
 from inference_blueprints.measure.tokenizer import one_token_words
 from inference_catalog import Model
-from inference_local.serving.launch import Launch
 from inference_local.serving.local_deployment import LocalDeployment, WorkerPlace
+from inference_local.serving.process_commands import Launch
 from inference_local.serving.vllm_cpu.vllm_kind import VllmKind, VllmRole
 from tests.engines.answers.scripted_weights import counted_words, write_counting_model
 

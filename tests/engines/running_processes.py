@@ -13,7 +13,7 @@ from pathlib import Path
 import psutil
 
 from inference_blueprints.serving.types import Process
-from inference_local.serving.vllm_cpu.process_exceptions import planned_text
+from inference_local.serving.vllm_cpu.argument_rules import planned_text
 
 _NOT_SET, _LEFT_OUT, _SET = "not set", "left out", "set"
 #: What every process of a run has and no plan states: where programs are, and the run that it belongs to.

@@ -18,9 +18,9 @@ from rich.console import Console
 from inference_blueprints import resources
 from inference_blueprints.loading import load_blueprint
 from inference_blueprints.serving.plan import build_plan
-from inference_local.batch.api_listener import local_token
+from inference_local.batch.batch_job import local_token
 from inference_local.local_platform import LocalPlatform
-from inference_local.processes.restarts import Restarts
+from inference_local.processes.child_processes import Restarts
 from inference_local.run_steps import Steps
 from inference_local.serving.local_endpoint import LocalEndpoint
 from inference_local.serving.readiness import registered_workers

@@ -20,9 +20,9 @@ import pytest
 
 from inference_blueprints.loading import load_blueprint
 from inference_local.serving.llm_d.sidecar_stand_in import prefill_request
+from inference_local.serving.running_workers import WorkerProcess
 from inference_local.serving.vllm_cpu.machine import Machine
 from inference_local.serving.vllm_cpu.vllm_kind import VllmKind
-from inference_local.serving.worker_process import WorkerProcess
 from tests.engines.counting_client import words_of
 from tests.engines.running import RunningEngines, running_engines
 

@@ -12,8 +12,8 @@ import pytest
 
 from inference_blueprints.loading import load_blueprint
 from inference_blueprints.spec.types import Blueprint
-from inference_local.serving.launch import Launch
 from inference_local.serving.local_deployment import WorkerPlace
+from inference_local.serving.process_commands import Launch
 from inference_local.serving.vllm_cpu.vllm_kind import VllmKind, VllmRole
 from tests.engines.running import RunningEngines, running_engines
 from tests.engines.test_kv_cache import BLOCK, COMPUTED, RECEIVED, counted, in_whole_blocks, text

@@ -12,17 +12,17 @@ from inference_blueprints.loading import load_blueprint
 from inference_blueprints.operate.check_results import CheckResult
 from inference_blueprints.operate.verify.serving_access import Instance
 from inference_blueprints.serving.types import DeploymentPlan
-from inference_local.run_state import RunningModel, RunState
-from inference_local.serving.engine_names import EngineName
-from inference_local.serving.vllm_cpu.machine import Machine
-from inference_local.serving.vllm_cpu.vllm_kind import VllmKind
-from inference_local.verification.local_access import LocalAccess
-from inference_local.verification.local_verification import (
+from inference_local.local_verification import (
     NOT_HERE,
+    LocalAccess,
     ServedHere,
     served_here,
     verify_served,
 )
+from inference_local.run_state import RunningModel, RunState
+from inference_local.serving.engine_names import EngineName
+from inference_local.serving.vllm_cpu.machine import Machine
+from inference_local.serving.vllm_cpu.vllm_kind import VllmKind
 from tests.engines.running import RunningEngines, running_engines
 
 pytestmark = pytest.mark.engines

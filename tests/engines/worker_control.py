@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import psutil
 
-from inference_local.serving.worker_process import WorkerProcess
+from inference_local.serving.running_workers import WorkerProcess
 from tests.engines.running import RunningEngines
 
 # Streams that continued on another worker, or could not.

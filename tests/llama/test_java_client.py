@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from inference_local.serving.llama_cpp.tiny_model import TinyModel
+from inference_local.serving.llama_cpp.model_file import TinyModel
 from inference_runtime import runtime_directory
 from tests.java.conftest import java_command
 from tests.llama.served import balanced

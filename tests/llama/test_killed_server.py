@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from inference_local.serving.llama_cpp.tiny_model import TinyModel
+from inference_local.serving.llama_cpp.model_file import TinyModel
 from tests.llama.served import SECONDS, answer, balanced, listed, metric, words
 
 pytestmark = pytest.mark.llama

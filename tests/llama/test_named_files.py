@@ -16,10 +16,8 @@ from inference_blueprints.spec.types import Blueprint
 from inference_contracts.errors import UserError
 from inference_local.processes.child_processes import ProcessGroup
 from inference_local.serving.llama_cpp.llama_kind import LlamaKind
-from inference_local.serving.llama_cpp.named_file import PlannedFile, check_file
-from inference_local.serving.llama_cpp.server_build import llama_quantize
-from inference_local.serving.llama_cpp.source_archive import unpacked_source
-from inference_local.serving.llama_cpp.tiny_model import TinyModel
+from inference_local.serving.llama_cpp.model_file import PlannedFile, TinyModel, check_file
+from inference_local.serving.llama_cpp.server_build import llama_quantize, unpacked_source
 from inference_local.serving.local_serving import LocalServing
 from tests.llama import write_metadata
 from tests.llama.served import SERVED, answer, serving, words

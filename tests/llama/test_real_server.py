@@ -10,7 +10,7 @@ from typing import Any
 import jsonschema
 import pytest
 
-from inference_local.serving.llama_cpp.tiny_model import TinyModel
+from inference_local.serving.llama_cpp.model_file import TinyModel
 from tests.llama.served import SECONDS, answer, planned_arguments, serving, words
 
 pytestmark = pytest.mark.llama

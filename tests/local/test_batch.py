@@ -27,12 +27,12 @@ from rich.console import Console
 from inference_blueprints import resources
 from inference_blueprints.loading import load_blueprint
 from inference_blueprints.serving.plan import build_plan
-from inference_local.batch.api_listener import local_token
+from inference_local.batch.batch_job import local_token
 from inference_local.local_platform import LocalPlatform
 from inference_local.run_state import RunningBatch, RunningSignals, RunState, claim
 from inference_local.run_steps import Steps
 from inference_local.serving.platform_parts import PlatformPart
-from inference_local.signals.read_back import SignalCounts
+from inference_local.signal_store import SignalCounts
 from tests.local.batch_client import (
     MODEL,
     PATIENCE_SECONDS,

@@ -17,8 +17,8 @@ from openai.types import Batch
 
 from inference_blueprints.spec.types import Blueprint
 from inference_contracts import batch_names
-from inference_local.batch.api_listener import find_batch, local_token
-from inference_local.batch.worker_releases import worker_releases
+from inference_local.batch.batch_job import find_batch, local_token
+from inference_local.batch.local_workers import worker_releases
 from inference_local.emulator.emulator import Emulator
 from inference_local.processes.child_processes import ProcessGroup
 from inference_local.run_state import RunningBatch

@@ -12,7 +12,7 @@ import pytest
 
 from inference_contracts.errors import UserError
 from inference_local.control_plane import build
-from inference_local.serving.llama_cpp import server_build, source_archive
+from inference_local.serving.llama_cpp import server_build
 
 #: For the tests of Go's answers.
 real_go = build._go
@@ -31,6 +31,6 @@ def refusal(command: str) -> Callable[..., NoReturn]:
 def built_before() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(build, "_go", refusal("make programs, and for KEDA: make programs KEDA=1"))
-        for module, name in ((server_build, "_build"), (source_archive, "_download")):
+        for module, name in ((server_build, "_build"), (server_build, "_download")):
             patch.setattr(module, name, refusal("make programs LLAMA=1"))
         yield

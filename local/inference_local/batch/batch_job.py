@@ -4,24 +4,108 @@ from __future__ import annotations
 
 import json
 import secrets
+import shlex
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any, Literal
+from urllib.parse import urlsplit
 
+import boto3
 import openai
 from openai.types import Batch
 
 from inference_blueprints.measure.completions.image_client import image_body
 from inference_blueprints.measure.tokenizer import random_text
-from inference_blueprints.spec.types import BatchQueue, Workload
-from inference_contracts.batch_names import FINAL
+from inference_blueprints.operate.batch.batch_api_client import batch_token
+from inference_blueprints.spec.types import BatchQueue, Team, Workload
+from inference_contracts.batch_names import API_OUTPUT, FINAL
 from inference_contracts.errors import UserError
 from inference_contracts.image_files import PNG
-from inference_local.batch.api_listener import local_token
 from inference_local.batch.batch_outcome import BatchOutcome, count, named_images
+from inference_local.emulator.emulator import Emulator
 from inference_local.run_state import RunningBatch
-from inference_local.signals.read_back import Read, read_back
+from inference_local.signal_store import Read, read_back
+
+# Finds the emulated batch API and creates tokens for it.
+
+_SESSION = "local"
+
+
+def find_batch(emulator: Emulator, platform: str, teams: Sequence[Team]) -> RunningBatch:
+    """Return the address of the deployed batch API, and who submits jobs.
+
+    emulator: The emulator that the platform is deployed to.
+    teams: Teams that may submit jobs. The first team with a role submits them.
+    Raises UserError if no team has a role. The emulator issues credentials only for roles.
+    """
+    submitter = _submitter(teams)
+    if submitter is None:
+        raise UserError(
+            "spec.teams: no team has an IAM role in 'principals', and the emulator supports only roles; "
+            "add one, such as arn:aws:iam::123456789012:role/Ads"
+        )
+    team, role = submitter
+    (stack,) = emulator.client("cloudformation").describe_stacks(StackName=f"{platform}-Batch")["Stacks"]
+    outputs = {output["OutputKey"]: output["OutputValue"] for output in stack["Outputs"]}
+    address = urlsplit(outputs[API_OUTPUT])
+    api = (address.hostname or "").partition(".")[0]
+    stage, version = address.path.strip("/").split("/")
+    return RunningBatch(
+        base_url=f"{emulator.endpoint_url}/restapis/{api}/{stage}/_user_request_/{version}",
+        platform=platform,
+        team=team,
+        role=role,
+        environment=emulator.environment(),
+    )
+
+
+def local_token(batch: RunningBatch) -> str:
+    """Return a token of the team. It is valid for fifteen minutes.
+
+    batch: The batch API.
+    """
+    account = _session(
+        batch, batch.environment["AWS_ACCESS_KEY_ID"], batch.environment["AWS_SECRET_ACCESS_KEY"]
+    )
+    client = account.client("sts", endpoint_url=batch.environment["AWS_ENDPOINT_URL"])
+    credentials = client.assume_role(RoleArn=batch.role, RoleSessionName=_SESSION)["Credentials"]
+    team = _session(
+        batch, credentials["AccessKeyId"], credentials["SecretAccessKey"], credentials["SessionToken"]
+    )
+    number = client.get_caller_identity()["Account"]
+    return batch_token(team, platform=batch.platform, region=batch.environment["AWS_REGION"], account=number)
+
+
+def _session(batch: RunningBatch, *credentials: Any) -> boto3.Session:
+    return boto3.Session(*credentials, region_name=batch.environment["AWS_REGION"])
+
+
+def _submitter(teams: Sequence[Team]) -> tuple[str, str] | None:
+    """Return the first team that has a role, and the role."""
+    return next(
+        ((team.name, arn) for team in teams for arn in team.principals if ":role/" in arn),
+        None,
+    )
+
+
+# How to use the batch API of a run that keeps running.
+
+
+def usage_lines(batch: RunningBatch, run_directory: Path, program: str) -> tuple[str, ...]:
+    """Return the address, how to get a token, and a command for a POSIX shell that lists jobs.
+
+    batch: The running batch API.
+    program: How this shell calls the command `blueprints`.
+    """
+    token = f"$({program} local token --run-directory {shlex.quote(str(run_directory))})"
+    return (
+        f"batch: {batch.base_url} for clients of the OpenAI API, as team {batch.team}",
+        f'export OPENAI_BASE_URL={shlex.quote(batch.base_url)} OPENAI_API_KEY="{token}"',
+        'curl -s "$OPENAI_BASE_URL/batches" -H "Authorization: Bearer $OPENAI_API_KEY"',
+    )
+
 
 #: Requests per job.
 REQUESTS = 400

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from inference_local.signals.read_back import SignalCounts
+from inference_local.signal_store import SignalCounts
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,18 +9,15 @@ from inference_blueprints.operate.signals import Record, read_signals
 from inference_blueprints.spec.types import BatchQueue, Blueprint
 from inference_contracts import batch_names
 from inference_contracts.batch_keys import JobKeys
-from inference_local.batch.api_listener import find_batch
-from inference_local.batch.batch_job import REQUESTS, BatchJob
+from inference_local.batch.batch_job import REQUESTS, BatchJob, find_batch
 from inference_local.batch.batch_outcome import BatchOutcome
-from inference_local.batch.local_workers import LocalBatchWorkers
-from inference_local.batch.worker_releases import worker_releases, worker_services
+from inference_local.batch.local_workers import LocalBatchWorkers, worker_releases, worker_services
 from inference_local.emulator.emulator import Emulator
-from inference_local.processes.child_processes import ProcessGroup
-from inference_local.processes.restarts import Restarts
+from inference_local.processes.child_processes import ProcessGroup, Restarts
 from inference_local.run_state import RunningBatch
 from inference_local.serving.local_endpoint import LocalEndpoint
 from inference_local.serving.platform_parts import PlatformPart
-from inference_local.signals.running import find_signals
+from inference_local.signal_store import find_signals
 
 
 class LocalBatch:

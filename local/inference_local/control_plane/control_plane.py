@@ -14,8 +14,8 @@ from inference_blueprints.operate.kubernetes import Kubectl
 from inference_blueprints.single_build import Report
 from inference_local.control_plane import artefacts, build
 from inference_local.control_plane.certificates import Authority, KeyPair
+from inference_local.processes.child_processes import Programs
 from inference_local.processes.free_ports import free_ports
-from inference_local.processes.programs import Programs
 
 LOOPBACK = "127.0.0.1"
 #: KWOK manages nodes with this annotation: they become ready, and their pods run.

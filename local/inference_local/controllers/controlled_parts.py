@@ -19,12 +19,11 @@ from inference_contracts import operations_names
 from inference_contracts.units import SECONDS_PER_DAY
 from inference_local.controllers.answers_server import AnswersServer
 from inference_local.controllers.cluster_objects import ClusterObjects
-from inference_local.controllers.controlled_run import ControlledParts, ControlledRun
+from inference_local.controllers.controlled_run import CLIENTS, ControlledParts, ControlledRun
+from inference_local.controllers.controller_outcomes import OperationsRecords
 from inference_local.controllers.deployed_function import MINUTE_HANDLERS, deployed_function
 from inference_local.controllers.metric_answers import BatchInFlight, MetricAnswers, Past
-from inference_local.controllers.operations_records import OperationsRecords
 from inference_local.controllers.run_clock import RunClock
-from inference_local.controllers.slowed_worker import CLIENTS
 from inference_local.controllers.worker_nodes import WorkerNodes
 from inference_local.emulator.emulator import Emulator
 from inference_local.processes.child_processes import ProcessGroup
@@ -33,7 +32,7 @@ from inference_local.scaling.elastic_run import ElasticRun
 from inference_local.scaling.operator_stand_in import ElasticRole
 from inference_local.serving.local_serving import LocalServing
 from inference_local.serving.platform_parts import PlatformPart
-from inference_local.serving.worker_process import WorkerProcess
+from inference_local.serving.running_workers import WorkerProcess
 
 #: How much faster the clock of GPU health goes: a minute, which is its window, has enough requests.
 HEALTH_FACTOR = 4.0

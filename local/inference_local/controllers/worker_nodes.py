@@ -8,8 +8,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from inference_local.scaling.operator_stand_in import ElasticRole
-from inference_local.serving.running_workers import RunningWorkers
-from inference_local.serving.worker_process import WorkerProcess
+from inference_local.serving.running_workers import RunningWorkers, WorkerProcess
 
 #: Asks a worker process whether it is ready.
 Probe = Callable[[WorkerProcess], bool]

@@ -17,7 +17,7 @@ from inference_local.ecs_platform import model_hub
 from inference_local.ecs_platform.image_table import task_images
 from inference_local.emulator.emulator import Emulator
 from inference_local.emulator.emulator_deploy import bootstrap, deploy
-from inference_local.processes.programs import Programs
+from inference_local.processes.child_processes import Programs
 from inference_local.serving.isolation import Isolation, open_isolation, started_in
 
 

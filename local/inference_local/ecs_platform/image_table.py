@@ -33,7 +33,7 @@ from inference_catalog.ecs_images import ecs_image, etcd_image, shell_image
 from inference_contracts.errors import UserError
 from inference_local.control_plane import artefacts, build
 from inference_local.ecs_platform import engine_stand_in, gpu_exporter, server_stand_in
-from inference_local.emulator.ecs.agent.stand_in_images import StandInImage, repository_of
+from inference_local.emulator.ecs.agent.container_command import StandInImage, repository_of
 from inference_local.serving.local_target import LocalTarget
 from inference_local.serving.simulated_kind import SimulatedKind
 from inference_runtime import runtime_directory

@@ -19,9 +19,9 @@ from inference_blueprints.serving.plan import build_plan
 from inference_blueprints.serving.types import Port
 from inference_local.ecs_platform.engine_stand_in import STAND_IN_VARIABLE, is_of
 from inference_local.serving.direct.scripted_role import ScriptedRole
-from inference_local.serving.launch import Launch
 from inference_local.serving.local_deployment import WorkerPlace
 from inference_local.serving.local_target import LocalTarget
+from inference_local.serving.process_commands import Launch
 from inference_local.serving.simulated_kind import SimulatedKind
 
 #: Programs of images that this one stands for, by their path or their name in the image.

@@ -18,11 +18,10 @@ import boto3
 from inference_blueprints import tools
 from inference_contracts.errors import UserError
 from inference_local.emulator.alarms import EVALUATION_PATH
-from inference_local.emulator.ecs.agent.stand_in_images import StandInImage, write_images
+from inference_local.emulator.ecs.agent.container_command import StandInImage, write_images
 from inference_local.emulator.records import RecordedRelease, recorded_releases
 from inference_local.emulator.serverless_cache import AUTHORITY_FILE
-from inference_local.processes.child_processes import log_tail
-from inference_local.processes.programs import Programs
+from inference_local.processes.child_processes import Programs, log_tail
 from inference_local.serving.isolation import Isolation
 
 LOOPBACK = "127.0.0.1"

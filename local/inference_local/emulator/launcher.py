@@ -19,7 +19,7 @@ from ministack import app
 
 from inference_local.emulator.alarm_schedule import AlarmSchedule, Follower
 from inference_local.emulator.builds import register_builds
-from inference_local.emulator.ecs.agent.stand_in_images import StandInImages
+from inference_local.emulator.ecs.agent.container_command import StandInImages
 from inference_local.emulator.ecs.ecs_emulation import EcsEmulation
 from inference_local.emulator.ecs.network.task_networks import VPC_ADDRESS
 from inference_local.emulator.ecs.scaling.scaling_emulation import ScalingEmulation

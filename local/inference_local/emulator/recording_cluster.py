@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 from inference_catalog.cloudformation_types import value_at
-from inference_local.emulator.helm import render
 from inference_local.emulator.kubernetes import (
     ChartArchive,
     ChartReference,
@@ -19,6 +18,7 @@ from inference_local.emulator.kubernetes import (
     KubernetesObject,
     KubernetesRejection,
     ReleaseInstallation,
+    render,
 )
 from inference_local.emulator.records import EmulatorRecords, RecordedRelease
 from inference_local.manifests import validate_manifest

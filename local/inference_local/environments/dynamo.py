@@ -13,8 +13,7 @@ from inference_blueprints.measure.simulation.offline_replay import replay_is_ins
 from inference_contracts.errors import UserError
 from inference_contracts.units import GB
 from inference_local.environments import dynamo_check
-from inference_local.environments.environment import PackageEnvironment, Report, locked_version
-from inference_local.environments.host_requirements import NeededMachine
+from inference_local.environments.environment import NeededMachine, PackageEnvironment, Report, locked_version
 
 _REQUIREMENTS = Path(__file__).with_name("dynamo_requirements.txt")
 #: tests/local/test_wheel.py compares the size with the real one.

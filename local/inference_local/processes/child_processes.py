@@ -10,7 +10,8 @@ import subprocess
 import sys
 import time
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -273,3 +274,91 @@ def _kill(process: psutil.Process) -> None:
         process.kill()
     except psutil.NoSuchProcess:
         return
+
+
+# The base class of programs that start and end together: the emulator, the control plane, a platform.
+
+
+class Programs(ABC):
+    """Programs that run inside a ``with`` block.
+
+    grace_seconds: Time between SIGTERM and SIGKILL at `stop`.
+    """
+
+    def __init__(self, *, grace_seconds: float) -> None:
+        self._processes = ProcessGroup(grace_seconds=grace_seconds)
+
+    def __enter__(self) -> Self:
+        self._processes.__enter__()
+        try:
+            self._start()
+        except BaseException:
+            self.stop()
+            raise
+        return self
+
+    def __exit__(
+        self,
+        exception_type: type[BaseException] | None,
+        exception: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.stop()
+
+    def check(self) -> None:
+        """Make sure that every program still runs. Raises ProcessDied if one has exited."""
+        self._processes.check()
+
+    def stop(self) -> None:
+        """End every program and its child processes."""
+        self._processes.stop()
+
+    @abstractmethod
+    def _start(self) -> None:
+        """Start the programs and wait until they are ready. On failure, end those that were started."""
+
+
+# Starts processes again that have ended, as a cluster does with containers, but not for ever.
+
+MAX_RESTARTS = 5
+PERIOD_SECONDS = 600.0
+
+
+class Restarts:
+    """Starts ended processes of a group again, each a limited number of times.
+
+    say: Called with a line for each restart.
+    clock: Returns a time in seconds.
+    """
+
+    def __init__(
+        self, processes: ProcessGroup, say: Callable[[str], None], clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._processes = processes
+        self._say = say
+        self._clock = clock
+        self._times: dict[str, list[float]] = {}
+
+    def restart_ended(self, running: Iterable[tuple[RunningProcess, Callable[[], object]]]) -> None:
+        """Start again what has ended. What ended too often stays ended, and the group's `check` reports it.
+
+        running: Processes of the group, each with a function that starts it again.
+        """
+        for process, start in running:
+            exit_code = process.popen.poll()
+            if exit_code is not None and self._may_restart(process.name):
+                self._processes.forget(process)
+                start()
+                self._say(
+                    f"{process.name} {ending_words(exit_code)}; started it again "
+                    f"({len(self._times[process.name])} of {MAX_RESTARTS} times in "
+                    f"{PERIOD_SECONDS / 60:g} minutes)"
+                )
+
+    def _may_restart(self, name: str) -> bool:
+        """Return whether a process has restarts left, and count one."""
+        now = self._clock()
+        times = [each for each in self._times.get(name, []) if now - each < PERIOD_SECONDS]
+        may = len(times) < MAX_RESTARTS
+        self._times[name] = [*times, now] if may else times
+        return may

@@ -11,10 +11,9 @@ from inference_blueprints.measure import statistics
 from inference_blueprints.measure.charts import plots_of
 from inference_blueprints.report.pages.render import render_page
 from inference_local.real_time.real_time_outcome import real_time_lines
-from inference_local.report import controller_text, report_text
-from inference_local.report.controller_plots import health_plots, shift_plots
+from inference_local.report import report_text
+from inference_local.report.plots import health_plots, scaling_plots, shift_plots
 from inference_local.report.report_types import ModelRun, Report
-from inference_local.report.scaling_plots import scaling_plots
 from inference_local.streaming.streaming_outcome import streaming_lines
 
 _TEMPLATE = Path(__file__).with_name("page.html.j2")
@@ -52,7 +51,7 @@ def render_html(report: Report, runs: list[ModelRun]) -> str:
             (plot, Markup(plot.svg()))  # noqa: S704 - Plot.svg escapes what it writes
             for plot in (health_plots(report.controllers.health) if report.controllers else ())
         ],
-        controller_text=controller_text,
+        controller_text=report_text,
         report_text=report_text,
         real_time_lines=real_time_lines,
         streaming_lines=streaming_lines,

@@ -20,7 +20,7 @@ from inference_local.real_time.real_time_outcome import RealTimeOutcome
 from inference_local.scaling.scaling_outcome import ScalingOutcome
 from inference_local.serving.platform_parts import PlatformPart, Replacement
 from inference_local.streaming.streaming_outcome import StreamingOutcome
-from inference_local.worker_losses import WorkerLoss
+from inference_local.worker_kills import WorkerLoss
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,19 +20,17 @@ from inference_blueprints.measure.statistics import (
     milliseconds,
 )
 from inference_local.real_time.real_time_outcome import real_time_lines
-from inference_local.report.controller_text import (
-    health_is_bad,
-    health_lines,
-    shift_is_bad,
-    shift_lines,
-)
 from inference_local.report.report_text import (
     batch_job,
     by_workers,
     cost_lines,
+    health_is_bad,
+    health_lines,
     objective_lines,
     replayed_lines,
     scaling_lines,
+    shift_is_bad,
+    shift_lines,
     worker_loss,
 )
 from inference_local.report.report_types import ModelReport, Report

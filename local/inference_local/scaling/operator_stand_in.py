@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from inference_local.serving.local_deployment import LocalDeployment, LocalWorkers
-from inference_local.serving.running_workers import RunningWorkers
-from inference_local.serving.worker_process import WorkerProcess
+from inference_local.serving.running_workers import RunningWorkers, WorkerProcess
 
 
 @dataclass(frozen=True, slots=True)

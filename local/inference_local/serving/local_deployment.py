@@ -10,9 +10,9 @@ from pathlib import Path
 from inference_blueprints.serving.types import DeploymentPlan, ModelPlan, Process, Role
 from inference_catalog import LatencyProfile
 from inference_local.serving.image_requests import ImageLimits
-from inference_local.serving.launch import Launch
 from inference_local.serving.local_frontend import LocalFrontend
 from inference_local.serving.platform_parts import PlatformPart, Replacement, State
+from inference_local.serving.process_commands import Launch
 
 
 @dataclass(frozen=True, slots=True)

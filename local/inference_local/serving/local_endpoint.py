@@ -1,10 +1,28 @@
-"""The endpoint of a model on this machine, and the source of its latencies."""
+"""How a model on this machine is reached: its endpoint, and the process that serves it."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 from inference_catalog import LatencyProfile
+
+
+@dataclass(frozen=True, slots=True)
+class ServedProcess:
+    """A frontend or a worker process."""
+
+    name: str
+    """Its name, such as ``decode 1 of qwen3-32b-main``."""
+    release: str
+    """Its deployment's release."""
+    process: str
+    """The name of its process in the plan."""
+    url: str
+    """URL of a port of 127.0.0.1 that leads to it. ``/metrics`` has its Prometheus metrics."""
+    health_path: str
+    """Path that answers 200 once it is ready."""
+    log_file: str
+    """File with its output."""
 
 
 @dataclass(frozen=True, slots=True)

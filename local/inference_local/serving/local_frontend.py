@@ -8,9 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from inference_blueprints.serving.types import Process, Role
-from inference_local.serving.launch import Launch
 from inference_local.serving.platform_parts import PlatformPart, Replacement
-from inference_local.serving.process_commands import environment, frontend_command
+from inference_local.serving.process_commands import Launch, environment, frontend_command
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,19 +16,16 @@ from typing import Self
 from inference_blueprints.serving.resolved import shape_of
 from inference_blueprints.serving.types import Role, ServingPlan
 from inference_blueprints.spec.types import Blueprint, ImageRequests
-from inference_local.processes.child_processes import ProcessGroup, RunningProcess
+from inference_local.processes.child_processes import ProcessGroup, Restarts, RunningProcess
 from inference_local.processes.free_ports import free_ports
-from inference_local.processes.restarts import Restarts
 from inference_local.serving.engine_kind import EngineKind
-from inference_local.serving.frontend_process import FrontendProcess, routes
+from inference_local.serving.frontend_process import FrontendProcess, open_listeners, routes
 from inference_local.serving.isolation import Isolation, open_isolation
-from inference_local.serving.launch import Launch
 from inference_local.serving.local_deployment import LocalDeployment
-from inference_local.serving.local_endpoint import LocalEndpoint
+from inference_local.serving.local_endpoint import LocalEndpoint, ServedProcess
 from inference_local.serving.local_target import LocalTarget
-from inference_local.serving.placed_worker import place_workers
 from inference_local.serving.platform_parts import PlatformPart, Replacement
-from inference_local.serving.process_commands import FRONTEND_ENDS_AT_ONCE
+from inference_local.serving.process_commands import FRONTEND_ENDS_AT_ONCE, Launch
 from inference_local.serving.readiness import (
     registered_workers,
     wait_until_answered,
@@ -36,13 +33,10 @@ from inference_local.serving.readiness import (
     wait_until_listed,
     wait_until_ready,
 )
-from inference_local.serving.relay_listener import open_listeners
-from inference_local.serving.running_workers import RunningWorkers
-from inference_local.serving.served_process import ServedProcess
+from inference_local.serving.running_workers import RunningWorkers, WorkerProcess, place_workers
 from inference_local.serving.serving_parts import describe
 from inference_local.serving.simulated_kind import SimulatedKind
 from inference_local.serving.structured_answers import SUFFIX
-from inference_local.serving.worker_process import WorkerProcess
 
 _FIRST_NAMESPACE_PORT = 8000
 

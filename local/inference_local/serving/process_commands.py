@@ -20,6 +20,17 @@ from inference_blueprints.serving.types import EnvironmentValue, FilePath, Proce
 from inference_contracts.units import GB
 from inference_local.environments.dynamo import dynamo_python
 
+# How a process of a local run is started.
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """The command of a process, and its whole environment."""
+
+    command: list[str]
+    environment: Mapping[str, str]
+
+
 _LOOPBACK = "127.0.0.1"
 _REFERENCE = re.compile(r"\$\(([A-Za-z_][A-Za-z0-9_]*)\)")
 # The simulator names these arguments as vLLM does.

@@ -24,7 +24,6 @@ from inference_contracts.errors import Finding, UserError
 from inference_local.serving.direct.scripted_role import ScriptedRole
 from inference_local.serving.direct.worker_balancer import WorkerBalancer
 from inference_local.serving.engine_kind import DYNAMO, ELASTIC_FINISH_SECONDS, EngineKind
-from inference_local.serving.launch import Launch
 from inference_local.serving.local_deployment import (
     LocalDeployment,
     LocalWorkers,
@@ -34,6 +33,7 @@ from inference_local.serving.local_frontend import DynamoFrontend, LocalFrontend
 from inference_local.serving.platform_parts import State
 from inference_local.serving.process_commands import (
     FINISH_SECONDS,
+    Launch,
     SimulatedEngine,
     environment,
     worker_command,

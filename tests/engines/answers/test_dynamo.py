@@ -13,8 +13,8 @@ import pytest
 from inference_blueprints.loading import load_blueprint
 from inference_blueprints.spec.types import Blueprint
 from inference_catalog import Model
-from inference_local.serving.launch import Launch
 from inference_local.serving.local_deployment import LocalDeployment, WorkerPlace
+from inference_local.serving.process_commands import Launch
 from inference_local.serving.vllm_cpu.vllm_kind import VllmKind, VllmRole
 from tests.engines.answers.answer_tests import COUNTING, AnswerTests
 from tests.engines.answers.scripted_weights import write_counting_model, write_scripted_model

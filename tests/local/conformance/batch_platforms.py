@@ -12,10 +12,9 @@ from rich.console import Console
 from inference_blueprints.serving.plan import build_plan
 from inference_contracts import batch_names
 from inference_contracts.batch_keys import JobKeys
-from inference_local.batch.api_listener import find_batch
-from inference_local.batch.batch_job import BatchJob
+from inference_local.batch.batch_job import BatchJob, find_batch
 from inference_local.batch.batch_outcome import BatchOutcome
-from inference_local.batch.worker_releases import worker_services
+from inference_local.batch.local_workers import worker_services
 from inference_local.local_platform import LocalPlatform
 from inference_local.run_steps import Steps
 from tests.local.conformance.platforms import AGGREGATED, EcsRendering, blueprint, eventually

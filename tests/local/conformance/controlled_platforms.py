@@ -23,11 +23,10 @@ from inference_local.controllers.controlled_parts import (
     SHIFT_FACTOR,
     control,
 )
+from inference_local.controllers.controller_outcomes import OperationsRecords, calls
 from inference_local.controllers.deployed_function import MINUTE_HANDLERS, deployed_function
-from inference_local.controllers.metric_answers import MetricAnswers, Past
-from inference_local.controllers.operations_records import OperationsRecords, calls
+from inference_local.controllers.metric_answers import MetricAnswers, Past, controllers_rules
 from inference_local.controllers.run_clock import RunClock
-from inference_local.controllers.worker_series import controllers_rules
 from inference_local.emulator.emulator import Emulator
 from inference_local.emulator.emulator_deploy import bootstrap, deploy
 from inference_local.processes.child_processes import ProcessGroup

@@ -12,7 +12,7 @@ import openai
 import pytest
 
 from inference_blueprints.resources import root
-from inference_local.batch.api_listener import local_token
+from inference_local.batch.batch_job import local_token
 from inference_local.run_state import live_state
 from inference_local.serving.direct.scripted_images import scripted_png
 from tests.local.conftest import BLUEPRINTS, Run

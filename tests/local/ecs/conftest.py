@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from inference_local.emulator.ecs.agent.stand_in_images import StandInImage
+from inference_local.emulator.ecs.agent.container_command import StandInImage
 from inference_local.emulator.emulator import Emulator
 from tests.local.ecs.running_cluster import IMAGE, RunningCluster
 

@@ -26,7 +26,7 @@ from inference_contracts import health_names, operations_names
 from inference_contracts.ecs_names import POOL_ATTRIBUTE, capacity_provider
 from inference_contracts.shift_names import ShiftedWorkers
 from inference_contracts.task_tags import LABEL_TAGS
-from inference_local.controllers.operations_records import OperationsRecords
+from inference_local.controllers.controller_outcomes import OperationsRecords
 from operations import aws_clients
 from tests.local.ecs.running_cluster import CLUSTER, HOST_TYPE, POOL, RunningCluster, eventually, identifier
 from tests.local.ecs.test_running_tasks import WAITS

@@ -10,7 +10,7 @@ from inference_blueprints.render.eks.model_values import deployment_values
 from inference_blueprints.serving.plan import build_plan
 from inference_blueprints.tools import helm
 from inference_catalog.charts import charts_directory, stage_chart
-from inference_local.emulator.helm import render
+from inference_local.emulator.kubernetes import render
 from tests.local.monitoring.asked import quickstart
 
 _KUBERNETES_VERSION = "1.35"

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from inference_local.scaling import counted_streaming
+from inference_local.scaling import ending_workers
 from inference_local.scaling.counted_load import StreamLengths
-from inference_local.scaling.counted_streaming import Disturbance, Streamed
+from inference_local.scaling.ending_workers import Disturbance, Streamed
 from inference_local.serving.local_serving import LocalServing
 
 # Longest time of one stream. It bounds a hang, not a speed.
@@ -16,6 +16,6 @@ def stream_while(
 ) -> Streamed:
     """Stream from every frontend of a platform while something happens to its workers."""
     lengths = StreamLengths((50, 400), answers)
-    return counted_streaming.stream_while(
+    return ending_workers.stream_while(
         running, disturb, lengths, clients=clients, timeout_seconds=_STREAM_SECONDS
     )

@@ -7,7 +7,7 @@ import pytest
 from inference_blueprints.loading import load_blueprint
 from inference_blueprints.serving.plan import build_plan
 from inference_contracts import health_names
-from inference_local.controllers.worker_series import controllers_rules
+from inference_local.controllers.metric_answers import controllers_rules
 from inference_local.prometheus.timed_evaluation import TimedEvaluation, TimedQuery, evaluate
 
 FACTOR, SECONDS = 4.0, 40

@@ -17,8 +17,8 @@ from typing import Any
 import pytest
 
 from inference_local.processes.child_processes import ProcessGroup
+from inference_local.serving.frontend_process import open_listeners
 from inference_local.serving.relay import Route
-from inference_local.serving.relay_listener import open_listeners
 from inference_local.serving.structured_answers import SUFFIX
 
 _TIMEOUT = 240.0

@@ -15,11 +15,11 @@ from inference_blueprints import resources
 from inference_blueprints.operate.check_results import CheckResult
 from inference_blueprints.serving.plan import build_plan
 from inference_blueprints.spec.types import Blueprint
+from inference_local.local_verification import NOT_HERE, served_here, verify_served
 from inference_local.processes.child_processes import ProcessGroup
 from inference_local.run_state import RunClaim, RunningModel, RunState, claim
 from inference_local.serving.local_endpoint import LocalEndpoint
 from inference_local.serving.local_serving import LocalServing
-from inference_local.verification.local_verification import NOT_HERE, served_here, verify_served
 from tests.local.serving.conftest import Served
 from tests.unit.command_run import Ran, blueprints
 

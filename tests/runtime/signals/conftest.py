@@ -13,8 +13,7 @@ import pytest
 import valkey
 
 from inference_local.control_plane.certificates import Authority
-from inference_local.emulator.serverless_cache.front import Front
-from inference_local.emulator.serverless_cache.token_check import TokenCheck
+from inference_local.emulator.serverless_cache.front import Front, TokenCheck
 from inference_local.emulator.serverless_cache.valkey_server import SLOTS, ValkeyServer
 from signals.connection import Address
 from tests.runtime.signals.memory_server import MemoryServer, memory_server

@@ -3,7 +3,7 @@
 from inference_blueprints.operate.verify import node_checks
 from inference_blueprints.operate.verify.account_checks import ACCOUNT_CHECKS
 from inference_blueprints.operate.verify.verification import CLUSTER_CHECKS
-from inference_local.verification.local_verification import LOCAL_CHECKS, NOT_HERE
+from inference_local.local_verification import LOCAL_CHECKS, NOT_HERE
 
 
 def test_every_check_of_a_platform_runs_here_or_has_a_reason() -> None:

@@ -14,8 +14,8 @@ from inference_blueprints.operate.signals import StoreAddress
 from inference_contracts.errors import UserError
 from inference_local import run_state
 from inference_local.run_state import RunningBatch, RunningModel, RunningSignals, RunState
+from inference_local.serving.local_endpoint import ServedProcess
 from inference_local.serving.platform_parts import PlatformPart
-from inference_local.serving.served_process import ServedProcess
 
 #: It ends a test that hangs.
 PATIENCE_SECONDS = 240.0

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from inference_local.emulator.alarms import math_syntax
+from inference_local.emulator.alarms import math_functions
 from inference_local.emulator.alarms.missing_data import TREATMENTS
 from inference_local.emulator.alarms.period_statistics import check_statistic
 
@@ -46,7 +46,7 @@ class MetricQuery:
 
     id: str
     metric: MetricStat | None
-    expression: math_syntax.Node | None
+    expression: math_functions.Node | None
     returns_data: bool
 
 
@@ -149,7 +149,7 @@ def parse_query(given: Mapping[str, Any]) -> MetricQuery:
         raise ValueError(f"Metrics: {given.get('Id')!r} must have either MetricStat or Expression")
     returned = str(given.get("ReturnData", True)).lower() == "true"
     if expression:
-        return MetricQuery(given["Id"], None, math_syntax.parse(expression), returned)
+        return MetricQuery(given["Id"], None, math_functions.parse(expression), returned)
     return MetricQuery(given["Id"], _metric(given["MetricStat"]), None, returned)
 
 

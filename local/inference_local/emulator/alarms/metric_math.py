@@ -17,17 +17,15 @@ from inference_local.emulator.alarms.math_functions import (
     EACH,
     TIMES,
     WHOLE,
-    Series,
-    filled_linearly,
-    filled_with,
-    filled_with_previous,
-)
-from inference_local.emulator.alarms.math_syntax import (
     ExpressionError,
     Node,
     Number,
     QuotedText,
     Reference,
+    Series,
+    filled_linearly,
+    filled_with,
+    filled_with_previous,
 )
 
 Value: TypeAlias = "float | Series | list[Series]"

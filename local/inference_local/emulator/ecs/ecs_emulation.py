@@ -13,24 +13,18 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from ministack.core.responses import error_response_json, get_account_id, get_region, json_response, new_uuid
-from ministack.services import cloudwatch_logs, ecs, eventbridge
+from ministack.services import autoscaling, cloudwatch_logs, ecs, eventbridge
 
-from inference_local.emulator.api_failures import AwsApiError
-from inference_local.emulator.ecs.agent.stand_in_images import StandInImages
+from inference_local.emulator.ecs.agent.container_command import StandInImages
 from inference_local.emulator.ecs.agent.task_agent import AgentSettings, SecretError, TaskAgent
 from inference_local.emulator.ecs.api.ecs_api import ApiSources, EcsApi
 from inference_local.emulator.ecs.api.ecs_shapes import EcsShapes
-from inference_local.emulator.ecs.control.cluster_state import ClusterState, Shape
+from inference_local.emulator.ecs.control.cluster_state import ClusterState, EcsInstance, HostPool, Shape
 from inference_local.emulator.ecs.control.dependencies import Dependencies
 from inference_local.emulator.ecs.control.ecs_control import EcsControl
-from inference_local.emulator.ecs.group_members import (
-    join_group,
-    leave_group,
-    register_termination,
-)
 from inference_local.emulator.ecs.host_groups import forget_host, host_size, pool_of, record_host
 from inference_local.emulator.ecs.network.task_networks import (
     VPC_PREFIX,
@@ -39,7 +33,91 @@ from inference_local.emulator.ecs.network.task_networks import (
     TaskNetworks,
 )
 from inference_local.emulator.ecs.vpc import Vpc
+from inference_local.emulator.refusals import AwsApiError
 from inference_local.processes.child_processes import ProcessGroup
+
+# The hosts of Auto Scaling groups, as Amazon EC2 Auto Scaling describes and terminates them.
+#
+# Sources: ec2-auto-scaling-lifecycle.html (states), API TerminateInstanceInAutoScalingGroup,
+# managed-instance-draining.html (a lifecycle hook holds an instance in ``Terminating:Wait`` until its last
+# task has ended). The desired capacity stays when an instance is terminated in its group; managed scaling
+# lowers it when it removes one.
+
+_IN_SERVICE: Final = "InService"
+_DRAINING: Final = "Terminating:Wait"
+
+
+def group_of_pool(pool: HostPool) -> dict[str, Any] | None:
+    """Return the Auto Scaling group of a pool. None of Managed Instances."""
+    reference = pool.request.get("autoScalingGroupProvider", {}).get("autoScalingGroupArn", "")
+    found: dict[str, Any] | None = autoscaling._asgs.get(
+        reference.rpartition("autoScalingGroupName/")[2] or reference
+    )
+    return found
+
+
+def join_group(instance: EcsInstance, pool: HostPool) -> None:
+    """Let the group of a pool describe a host, once."""
+    group = group_of_pool(pool)
+    if group is None or any(each["InstanceId"] == instance.ec2_id for each in group["Instances"]):
+        return
+    group["Instances"].append(
+        {
+            "InstanceId": instance.ec2_id,
+            "LifecycleState": _IN_SERVICE,
+            "HealthStatus": "Healthy",
+            "AvailabilityZone": instance.zone,
+            "ProtectedFromScaleIn": group["NewInstancesProtectedFromScaleIn"],
+            "LaunchTemplate": group.get("LaunchTemplate") or {},
+            "LaunchConfigurationName": "",
+        }
+    )
+    group["DesiredCapacity"] = max(group["DesiredCapacity"], _in_service(group))
+
+
+def leave_group(ec2_id: str) -> None:
+    """Let a group forget a host."""
+    for group in autoscaling._asgs.values():
+        for each in list(group["Instances"]):
+            if each["InstanceId"] == ec2_id:
+                group["Instances"].remove(each)
+                if each["LifecycleState"] == _IN_SERVICE:
+                    group["DesiredCapacity"] = max(group["MinSize"], group["DesiredCapacity"] - 1)
+
+
+def register_termination(terminate: Callable[[str], None]) -> None:
+    """Answer TerminateInstanceInAutoScalingGroup, which ministack does not have.
+
+    terminate: Ends a host by the identifier of its EC2 instance.
+    """
+
+    def answer(parameters: dict[str, str]) -> Any:
+        instance = parameters.get("InstanceId", "")
+        members = [each for group in autoscaling._asgs.values() for each in group["Instances"]]
+        found = next((each for each in members if each["InstanceId"] == instance), None)
+        if found is None:
+            return autoscaling._error(
+                "ValidationError", f"Instance Id not found - No managed instance found for: {instance}"
+            )
+        if parameters.get("ShouldDecrementDesiredCapacity") != "false":
+            return autoscaling._error(
+                "ValidationError", "the stand-in keeps the desired capacity: ShouldDecrementDesiredCapacity"
+            )
+        found["LifecycleState"] = _DRAINING
+        terminate(instance)
+        return autoscaling._xml(
+            200,
+            "TerminateInstanceInAutoScalingGroupResponse",
+            "<TerminateInstanceInAutoScalingGroupResult><Activity><StatusCode>InProgress</StatusCode>"
+            "</Activity></TerminateInstanceInAutoScalingGroupResult>",
+        )
+
+    autoscaling._ACTION_MAP["TerminateInstanceInAutoScalingGroup"] = answer
+
+
+def _in_service(group: dict[str, Any]) -> int:
+    return sum(each["LifecycleState"] == _IN_SERVICE for each in group["Instances"])
+
 
 _LOGGER = logging.getLogger("ecs-stand-in")
 _TICK_SECONDS = 0.1

@@ -18,9 +18,9 @@ from ministack.services import autoscaling, ec2
 
 from inference_catalog import instance_type, instance_types
 from inference_catalog.ecs_hosts import host_kind
-from inference_local.emulator.api_failures import AwsApiError
 from inference_local.emulator.ecs.control.cluster_state import EcsInstance, HostPool, Shape
 from inference_local.emulator.ecs.control.host_scaling import HostSize
+from inference_local.emulator.refusals import AwsApiError
 
 _CPU_UNITS = 1024
 
@@ -86,7 +86,7 @@ def pool_of(request: Shape, region: str) -> HostPool:
     group = autoscaling._asgs.get(reference.rpartition("autoScalingGroupName/")[2] or reference)
     if group is None:
         raise AwsApiError("InvalidParameterException", f"the Auto Scaling group {reference} does not exist")
-    group["Instances"] = []  # those of ministack have no host; `group_members` adds the others
+    group["Instances"] = []  # those of ministack have no host; `ecs_emulation` adds the others
     data = _template_data(group)
     overrides = (group.get("MixedInstancesPolicy") or {}).get("LaunchTemplate", {}).get("Overrides", ())
     types = [each["InstanceType"] for each in overrides if "InstanceType" in each] or [

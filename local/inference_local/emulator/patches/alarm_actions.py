@@ -23,7 +23,7 @@ from ministack.core.responses import (
 )
 from ministack.services import cloudwatch, eventbridge, sns
 
-from inference_local.emulator.alarms import held_actions
+from inference_local.emulator.alarms import state_changes
 from inference_local.emulator.alarms.state_changes import (
     EVENT_SOURCE,
     EVENT_TYPE,
@@ -82,7 +82,7 @@ def follow_suppressions(now_seconds: float) -> None:
             if alarm is None or name not in _suppressors:
                 del _suppressed[name]
                 continue
-            following = held_actions.follow(
+            following = state_changes.follow(
                 held,
                 suppressor_in_alarm=_suppressor_in_alarm(name),
                 now_seconds=now_seconds,
@@ -124,10 +124,10 @@ def _dispatch(alarm: dict[str, Any], before: str, state: str, reason: str) -> No
         _show_suppression(alarm, held)
 
 
-def _begin_suppression(name: str, now: float) -> held_actions.HeldActions | None:
+def _begin_suppression(name: str, now: float) -> state_changes.HeldActions | None:
     if name not in _suppressors:
         return None
-    return held_actions.begin(
+    return state_changes.begin(
         suppressor_in_alarm=_suppressor_in_alarm(name),
         now_seconds=now,
         wait_seconds=float(_suppressors[name]["ActionsSuppressorWaitPeriod"]),
@@ -139,7 +139,7 @@ def _suppressor_in_alarm(name: str) -> bool:
     return bool(cloudwatch._rule_alarm_state(reference) == "ALARM")
 
 
-def _show_suppression(alarm: dict[str, Any], held: held_actions.HeldActions | None) -> None:
+def _show_suppression(alarm: dict[str, Any], held: state_changes.HeldActions | None) -> None:
     """Show in DescribeAlarms what suppresses the actions."""
     for name in ("ActionsSuppressedBy", "ActionsSuppressedReason"):
         alarm.pop(name, None)

@@ -8,21 +8,33 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+from ministack import app
 from ministack.core.responses import get_account_id, get_region
 from ministack.services import eks
 
 from inference_local.control_plane.definitions import definitions
-from inference_local.emulator.real_kubernetes import (
-    clusters,
-    encrypted_transport,
-    lambda_programs,
-    node_groups,
-)
+from inference_local.emulator.real_kubernetes import clusters, lambda_programs, node_groups
 from inference_local.emulator.real_kubernetes.clusters import Hosts
 from inference_local.emulator.real_kubernetes.registry_charts import write_charts
 from inference_local.emulator.resource_handlers.registry import Made, ResourceRequest, register
-from inference_local.emulator.resource_handlers.stub_table import STUBS
-from inference_local.emulator.resource_handlers.stubs import StubHandler
+from inference_local.emulator.resource_handlers.stubs import STUBS, StubHandler
+
+# Treats requests on loopback as encrypted.
+#
+# Policies such as that of the bootstrap bucket refuse requests without TLS. The emulator listens on this
+# machine's loopback interface, without TLS, and enforces IAM.
+
+_PLAIN_PIN = app.pin_request_origin
+
+
+def _pin(source_address: str, _: bool) -> None:  # noqa: FBT001 - ministack's own signature
+    _PLAIN_PIN(source_address, True)  # noqa: FBT003
+
+
+def apply() -> None:
+    """Apply the patch: every request satisfies ``aws:SecureTransport``."""
+    app.pin_request_origin = _pin
+
 
 _ACCESS_ENTRY = "AWS::EKS::AccessEntry"
 _FIRST_ERROR_STATUS = 400
@@ -104,7 +116,7 @@ def register_real_kubernetes(directory: Path) -> None:
     """
     charts = directory / "charts"
     write_charts(charts, print)
-    encrypted_transport.apply()
+    apply()
     lambda_programs.apply(directory / "lambda", charts)
     register(_ACCESS_ENTRY, AccessEntryHandler())
     hosts = clusters.apply(directory / "clusters")

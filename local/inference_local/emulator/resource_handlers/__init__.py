@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from inference_local.emulator.resource_handlers.stub_table import STUBS
+from inference_local.emulator.resource_handlers.stubs import STUBS
 
 
 def stubbed_resource_types() -> Mapping[str, str]:

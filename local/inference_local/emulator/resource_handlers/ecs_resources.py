@@ -18,8 +18,12 @@ from inference_local.emulator.ecs.api.capacity_providers import (
 )
 from inference_local.emulator.ecs.control.cluster_state import Shape
 from inference_local.emulator.ecs.ecs_emulation import EcsEmulation
-from inference_local.emulator.resource_handlers.api_parameters import api_parameters
-from inference_local.emulator.resource_handlers.registry import Made, ResourceRequest, register
+from inference_local.emulator.resource_handlers.registry import (
+    Made,
+    ResourceRequest,
+    api_parameters,
+    register,
+)
 
 #: CloudFormation waits for a steady service for hours; a run of this machine does not.
 _STEADY_SECONDS: Final = 600.0

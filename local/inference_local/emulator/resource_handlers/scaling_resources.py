@@ -7,8 +7,12 @@ from typing import Any, Final
 from ministack.services.cloudformation.provisioners import _RESOURCE_HANDLERS
 
 from inference_local.emulator.ecs.scaling.scaling_emulation import ScalingEmulation
-from inference_local.emulator.resource_handlers.api_parameters import api_parameters
-from inference_local.emulator.resource_handlers.registry import Made, ResourceRequest, register
+from inference_local.emulator.resource_handlers.registry import (
+    Made,
+    ResourceRequest,
+    api_parameters,
+    register,
+)
 
 _TARGET: Final = "AWS::ApplicationAutoScaling::ScalableTarget"
 _POLICY: Final = "AWS::ApplicationAutoScaling::ScalingPolicy"

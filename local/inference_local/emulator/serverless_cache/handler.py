@@ -15,8 +15,7 @@ from ministack.services import elasticache
 from inference_local.control_plane.certificates import Authority
 from inference_local.emulator.resource_handlers.registry import Made, ResourceRequest, register
 from inference_local.emulator.serverless_cache import AUTHORITY_FILE, RESOURCE_TYPE
-from inference_local.emulator.serverless_cache.front import LOOPBACK, Front
-from inference_local.emulator.serverless_cache.token_check import TokenCheck
+from inference_local.emulator.serverless_cache.front import LOOPBACK, Front, TokenCheck
 from inference_local.emulator.serverless_cache.valkey_server import ValkeyServer
 
 #: Read by `signals.connection` in Lambda functions, which inherit this process's environment.

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from inference_blueprints.serving.engines.serving_engine import OwnServer
 from inference_local.serving.direct import scripted_server
 from inference_local.serving.direct.scripted_server import ScriptedSettings
-from inference_local.serving.launch import Launch
 from inference_local.serving.local_deployment import LocalWorkers, WorkerPlace
 from inference_local.serving.platform_parts import State
+from inference_local.serving.process_commands import Launch
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

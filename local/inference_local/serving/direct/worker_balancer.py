@@ -10,9 +10,9 @@ from pathlib import Path
 
 from inference_blueprints.serving.types import Role
 from inference_local.serving.direct import balancer_stand_in
-from inference_local.serving.launch import Launch
 from inference_local.serving.local_frontend import LocalFrontend
 from inference_local.serving.platform_parts import PlatformPart
+from inference_local.serving.process_commands import Launch
 from inference_local.serving.ready_workers import leaving_folder
 
 

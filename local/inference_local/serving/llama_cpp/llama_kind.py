@@ -17,17 +17,14 @@ from inference_contracts.errors import Finding
 from inference_contracts.number_text import number
 from inference_local.serving.direct.worker_balancer import WorkerBalancer
 from inference_local.serving.engine_kind import ELASTIC_FINISH_SECONDS, EngineKind
-from inference_local.serving.launch import Launch
-from inference_local.serving.llama_cpp.named_file import PlannedFile, check_file
+from inference_local.serving.llama_cpp.model_file import PlannedFile, TinyModel, check_file
 from inference_local.serving.llama_cpp.replaced_arguments import (
     PlannedCache,
     ServerPlace,
     arguments_here,
     planned_cache,
 )
-from inference_local.serving.llama_cpp.server_build import SERVER, llama_server
-from inference_local.serving.llama_cpp.source_archive import BUILD
-from inference_local.serving.llama_cpp.tiny_model import TinyModel
+from inference_local.serving.llama_cpp.server_build import BUILD, SERVER, llama_server
 from inference_local.serving.local_deployment import (
     LocalDeployment,
     LocalWorkers,
@@ -35,7 +32,7 @@ from inference_local.serving.local_deployment import (
 )
 from inference_local.serving.local_frontend import LocalFrontend
 from inference_local.serving.platform_parts import Replacement, State
-from inference_local.serving.process_commands import NO_SECRETS, OWN_FOLDER
+from inference_local.serving.process_commands import NO_SECRETS, OWN_FOLDER, Launch
 from inference_local.serving.vllm_cpu.machine import Machine
 
 #: Engine of the blueprints that it serves, by their key.

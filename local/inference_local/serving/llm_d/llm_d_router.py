@@ -1,4 +1,4 @@
-"""Llm-d's router on this machine: the plan's filter and a stand-in before real ``vllm serve`` workers."""
+"""Llm-d's router and its routing sidecar on this machine: stand-ins before real ``vllm serve``."""
 
 from __future__ import annotations
 
@@ -8,12 +8,36 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from inference_blueprints.serving.types import Role
-from inference_local.serving.launch import Launch
-from inference_local.serving.llm_d import picker_stand_in
+from inference_blueprints.serving.types import Role, Sidecar
+from inference_local.serving.llm_d import picker_stand_in, sidecar_stand_in
+from inference_local.serving.local_deployment import WorkerPlace
 from inference_local.serving.local_frontend import LocalFrontend
 from inference_local.serving.platform_parts import PlatformPart
-from inference_local.serving.process_commands import environment
+from inference_local.serving.process_commands import Launch, environment
+
+
+def sidecar_launch(sidecar: Sidecar, worker_port: int, place: WorkerPlace) -> Launch:
+    """Return how to start the stand-in, with the plan's arguments for the sidecar.
+
+    sidecar: The sidecar of the plan.
+    worker_port: Port of the worker behind it.
+    place: Where the worker runs.
+    """
+    program = [sys.executable, "-I", "-m", sidecar_stand_in.__name__]
+    command = [*program, place.address, str(worker_port), *sidecar.arguments]
+    return Launch(command, {"HOME": str(place.home)})
+
+
+def sidecar_part(sidecar: Sidecar, release: str) -> PlatformPart:
+    """Return its row of the table of parts.
+
+    release: Name of the deployment's release.
+    """
+    detail = (
+        "one per decode worker, with the plan's arguments, in place of llm-d's routing sidecar; the "
+        "protocol is the same"
+    )
+    return PlatformPart(f"Sidecars of {release}, {sidecar.name}", "stand-in", detail)
 
 
 @dataclass(frozen=True, slots=True)

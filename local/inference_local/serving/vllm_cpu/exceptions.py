@@ -21,8 +21,14 @@ from inference_blueprints.spec.types import Workers
 from inference_local.serving.platform_parts import Replacement
 from inference_local.serving.process_commands import OWN_ADDRESS
 from inference_local.serving.vllm_cpu import connectors
-from inference_local.serving.vllm_cpu.argument_rules import LEFT_OUT, Rule, RuledWorker, Values
-from inference_local.serving.vllm_cpu.process_exceptions import planned_text, process_exceptions
+from inference_local.serving.vllm_cpu.argument_rules import (
+    LEFT_OUT,
+    Rule,
+    RuledWorker,
+    Values,
+    planned_text,
+    process_exceptions,
+)
 
 #: Most processes of this machine that share one model or one rank.
 SPLIT = 2

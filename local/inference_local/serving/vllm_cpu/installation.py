@@ -8,8 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from inference_contracts.errors import UserError
-from inference_local.environments.environment import PackageEnvironment, locked_version
-from inference_local.environments.host_requirements import NeededMachine
+from inference_local.environments.environment import NeededMachine, PackageEnvironment, locked_version
 from inference_local.serving.vllm_cpu import import_check
 
 _REQUIREMENTS = Path(__file__).with_name("requirements.txt")

@@ -20,9 +20,7 @@ from inference_catalog import Model
 from inference_contracts.errors import Finding
 from inference_local.serving.direct.worker_balancer import WorkerBalancer
 from inference_local.serving.engine_kind import EngineKind
-from inference_local.serving.launch import Launch
-from inference_local.serving.llm_d.llm_d_router import LlmDRouter
-from inference_local.serving.llm_d.llm_d_sidecar import sidecar_launch, sidecar_part
+from inference_local.serving.llm_d.llm_d_router import LlmDRouter, sidecar_launch, sidecar_part
 from inference_local.serving.local_deployment import (
     LocalDeployment,
     LocalWorkers,
@@ -33,10 +31,11 @@ from inference_local.serving.platform_parts import PlatformPart, Replacement, St
 from inference_local.serving.process_commands import (
     DISCOVERY,
     OWN_ADDRESS,
+    Launch,
     environment,
     expand_variables,
 )
-from inference_local.serving.vllm_cpu.argument_rules import draft_directory
+from inference_local.serving.vllm_cpu.argument_rules import draft_directory, process_replacements
 from inference_local.serving.vllm_cpu.exceptions import (
     FREE_PORT,
     FRONTEND_HOST,
@@ -54,7 +53,6 @@ from inference_local.serving.vllm_cpu.machine import (
     needed_gib,
     replicas_here,
 )
-from inference_local.serving.vllm_cpu.process_exceptions import process_replacements
 from inference_local.serving.vllm_cpu.scaled_models import (
     refusal,
     write_scaled_draft,

@@ -20,8 +20,7 @@ from inference_decisions.repairs.repair_progress import advance
 from inference_decisions.repairs.slow_workers import Verdicts, judge
 from inference_local.simulators.fleet.fleet_events import FleetEvents, GreyFailure, HardwareFault
 from inference_local.simulators.fleet.fleet_layout import FleetLayout
-from inference_local.simulators.fleet.fleet_metrics import FleetMetrics
-from inference_local.simulators.fleet.simulated_nodes import SimulatedNodes
+from inference_local.simulators.fleet.simulated_nodes import FleetMetrics, SimulatedNodes
 
 _MINUTE = 60.0
 #: How long after its end a failure still explains a drain: the windows that showed it.

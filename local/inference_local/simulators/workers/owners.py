@@ -10,7 +10,7 @@ from typing import Protocol
 from inference_blueprints.serving.autoscaling.autoscaler import Autoscaler
 from inference_blueprints.serving.autoscaling.request_rates import RequestRates
 from inference_blueprints.serving.autoscaling.scaled_object import ScaledObject
-from inference_local.simulators.workers.worker_model import WorkerModel
+from inference_local.simulators.workers.fleet import WorkerModel
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

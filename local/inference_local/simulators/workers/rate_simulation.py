@@ -9,9 +9,8 @@ from dataclasses import dataclass
 
 from inference_blueprints.serving.autoscaling.request_rates import RequestRates
 from inference_contracts.units import SECONDS_PER_HOUR
-from inference_local.simulators.workers.fleet import Fleet, StartFault
+from inference_local.simulators.workers.fleet import Fleet, StartFault, WorkerModel
 from inference_local.simulators.workers.owners import DECISION_SECONDS, Owner, RoleState
-from inference_local.simulators.workers.worker_model import WorkerModel
 
 _STEPS_PER_DECISION = 3
 

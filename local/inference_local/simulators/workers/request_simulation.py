@@ -11,9 +11,8 @@ from heapq import heappop, heappush
 
 from inference_blueprints.serving.autoscaling.request_rates import RequestRates
 from inference_contracts.units import SECONDS_PER_HOUR
-from inference_local.simulators.workers.fleet import StartFault
+from inference_local.simulators.workers.fleet import StartFault, WorkerModel
 from inference_local.simulators.workers.owners import DECISION_SECONDS, Owner, RoleState
-from inference_local.simulators.workers.worker_model import WorkerModel
 
 #: Time after the last arrival within which answers end; requests that still wait then are not completed.
 _LONGEST_TAIL_SECONDS = 3600.0

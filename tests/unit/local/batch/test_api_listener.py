@@ -8,7 +8,7 @@ import pytest
 
 from inference_blueprints.spec.types import Team
 from inference_contracts.errors import UserError
-from inference_local.batch.api_listener import find_batch
+from inference_local.batch.batch_job import find_batch
 from inference_local.emulator.emulator import Emulator
 
 ACCOUNT = "arn:aws:iam::123456789012"

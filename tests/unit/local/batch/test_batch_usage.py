@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from inference_local.batch.batch_usage import usage_lines
+from inference_local.batch.batch_job import usage_lines
 from inference_local.run_state import RunningBatch
 
 BATCH = RunningBatch("http://127.0.0.1:4566/v1", "mine", "ads", "arn:aws:iam::123456789012:role/Ads", {})

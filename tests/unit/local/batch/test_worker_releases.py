@@ -9,7 +9,7 @@ import boto3
 import pytest
 from moto import mock_aws
 
-from inference_local.batch.worker_releases import WorkerRelease, worker_releases, worker_services
+from inference_local.batch.local_workers import WorkerRelease, worker_releases, worker_services
 from inference_local.emulator.records import RecordedRelease
 
 ENVIRONMENT = {"BATCH_MODEL": "m", "BATCH_QUEUE_URL": "http://127.0.0.1:1/q"}

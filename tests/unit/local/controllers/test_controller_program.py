@@ -16,8 +16,8 @@ from typing import Any
 import pytest
 
 from inference_local.controllers import controller_program
+from inference_local.controllers.controller_outcomes import calls
 from inference_local.controllers.controller_program import ControllerCaller
-from inference_local.controllers.operations_records import calls
 
 FACTOR = 100.0
 NOBODY = {"AWS_ACCESS_KEY_ID": "none", "AWS_SECRET_ACCESS_KEY": "none"}

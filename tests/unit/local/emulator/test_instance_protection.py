@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from ministack.services import autoscaling
 
-from inference_local.emulator.api_failures import AwsApiError
 from inference_local.emulator.patches import instance_protection
+from inference_local.emulator.refusals import AwsApiError
 
 NAME = "hosts"
 PROPERTIES = {

@@ -7,11 +7,10 @@ from ministack.services import cloudwatch_logs
 from ministack.services.cloudformation.provisioners import _RESOURCE_HANDLERS
 
 from inference_local.emulator import refusals
-from inference_local.emulator.api_failures import AwsApiError
 from inference_local.emulator.patches import log_group_names
+from inference_local.emulator.refusals import AwsApiError
 from inference_local.emulator.resource_handlers.registry import ResourceRequest, register
-from inference_local.emulator.resource_handlers.stub_table import STUBS
-from inference_local.emulator.resource_handlers.stubs import StubHandler
+from inference_local.emulator.resource_handlers.stubs import STUBS, StubHandler
 
 ASSOCIATION = "AWS::EKS::PodIdentityAssociation"
 PROPERTIES = {"ClusterName": "a", "Namespace": "keda", "ServiceAccount": "keda-operator", "RoleArn": "arn"}

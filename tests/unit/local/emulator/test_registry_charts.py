@@ -10,7 +10,7 @@ import yaml
 from inference_blueprints import tools
 from inference_catalog.charts import charts
 from inference_local.control_plane import build
-from inference_local.emulator.helm import render
+from inference_local.emulator.kubernetes import render
 from inference_local.emulator.real_kubernetes import registry_charts
 
 DEFINITION = {

@@ -14,7 +14,7 @@ from botocore.credentials import Credentials
 
 from inference_contracts.errors import UserError
 from inference_local.emulator.serverless_cache import valkey_server
-from inference_local.emulator.serverless_cache.token_check import TokenCheck
+from inference_local.emulator.serverless_cache.front import TokenCheck
 from inference_local.emulator.serverless_cache.valkey_server import LOOPBACK, ValkeyServer
 from inference_local.processes.free_ports import free_ports
 

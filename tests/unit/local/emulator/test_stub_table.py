@@ -3,7 +3,7 @@
 import pytest
 
 from inference_local.emulator.resource_handlers import stubbed_resource_types
-from inference_local.emulator.resource_handlers.stub_table import STUBS
+from inference_local.emulator.resource_handlers.stubs import STUBS
 
 
 @pytest.mark.parametrize("resource_type", STUBS)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from inference_local.environments import environment, host_requirements
+from inference_local.environments import environment
 from tests.unit.local.environments.installing import HOST, FakeUv, InThisProcess
 
 
@@ -19,7 +19,7 @@ def uv(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeUv:
     monkeypatch.setenv("FAKE_UV", str(folder))
     fake = FakeUv(folder)
     host = dataclasses.replace(HOST, uv=fake.program)
-    monkeypatch.setattr(host_requirements, "this_host", lambda _: host)
+    monkeypatch.setattr(environment, "this_host", lambda _: host)
     return fake
 
 

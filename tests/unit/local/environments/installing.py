@@ -8,7 +8,7 @@ from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import Self
 
-from inference_local.environments.host_requirements import LocalMachine
+from inference_local.environments.environment import LocalMachine
 from tests.unit.local.environments import fake_uv
 
 HOST = LocalMachine("Linux", "x86_64", frozenset({"avx2"}), (2, 36), (3, 11), 10**12, Path("fake") / "uv")

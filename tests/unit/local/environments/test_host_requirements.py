@@ -10,13 +10,11 @@ from typing import Any
 import pytest
 
 from inference_contracts.errors import UserError
-from inference_local.environments import host_requirements
+from inference_local.environments import environment
 from inference_local.environments.dynamo import DYNAMO
 from inference_local.serving.vllm_cpu.installation import VLLM
 
-HOST = host_requirements.LocalMachine(
-    "Linux", "x86_64", frozenset({"avx2"}), (2, 31), (3, 11), 10, Path("uv")
-)
+HOST = environment.LocalMachine("Linux", "x86_64", frozenset({"avx2"}), (2, 31), (3, 11), 10, Path("uv"))
 WRONG: dict[str, tuple[dict[str, Any], str]] = {
     "system": ({"system": "Darwin", "glibc": None}, "Darwin on x86_64"),
     "architecture": ({"machine": "aarch64"}, "Linux on aarch64"),
@@ -30,12 +28,12 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
 
 
 def test_a_machine_with_exactly_what_is_needed_has_no_problem() -> None:
-    assert host_requirements.problems(HOST, Path("cache"), 10, VLLM.machine) == []
+    assert environment.problems(HOST, Path("cache"), 10, VLLM.machine) == []
 
 
 @pytest.mark.parametrize(("changed", "words"), WRONG.values(), ids=WRONG)
 def test_a_missing_requirement_is_the_only_problem(changed: dict[str, Any], words: str) -> None:
-    (problem,) = host_requirements.problems(replace(HOST, **changed), Path("cache"), 10, VLLM.machine)
+    (problem,) = environment.problems(replace(HOST, **changed), Path("cache"), 10, VLLM.machine)
     assert words in problem
     assert ";" in problem, "a remedy"
 
@@ -45,7 +43,7 @@ def test_every_problem_is_raised_before_anything_starts(
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     host = replace(HOST, cpu_flags=frozenset(), free_bytes=0, uv=None)
-    monkeypatch.setattr(host_requirements, "this_host", lambda _: host)
+    monkeypatch.setattr(environment, "this_host", lambda _: host)
     lines: list[str] = []
     with pytest.raises(UserError) as caught:
         VLLM.python(lines.append)
@@ -57,7 +55,7 @@ def test_every_problem_is_raised_before_anything_starts(
 @pytest.mark.parametrize("machine", ["x86_64", "aarch64"])
 def test_dynamo_runs_where_its_lock_file_has_wheels(machine: str, python: tuple[int, int]) -> None:
     host = replace(HOST, machine=machine, python=python, cpu_flags=frozenset())
-    assert host_requirements.problems(host, Path("cache"), 10, DYNAMO.machine) == []
+    assert environment.problems(host, Path("cache"), 10, DYNAMO.machine) == []
 
 
 def test_each_python_has_an_environment_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -68,7 +66,7 @@ def test_each_python_has_an_environment_of_its_own(monkeypatch: pytest.MonkeyPat
 
 
 def test_this_machine_is_read(tmp_path: Path) -> None:
-    host = host_requirements.this_host(tmp_path / "not" / "there")
+    host = environment.this_host(tmp_path / "not" / "there")
     assert host.system == "Linux"
     assert host.python == sys.version_info[:2]
     assert "sse2" in host.cpu_flags

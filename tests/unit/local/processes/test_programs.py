@@ -7,8 +7,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from inference_local.processes.child_processes import ProcessDied
-from inference_local.processes.programs import Programs
+from inference_local.processes.child_processes import ProcessDied, Programs
 
 pytestmark = pytest.mark.clock
 

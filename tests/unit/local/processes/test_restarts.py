@@ -9,8 +9,14 @@ from typing import Any, cast
 
 import pytest
 
-from inference_local.processes.child_processes import ProcessDied, ProcessGroup, RunningProcess
-from inference_local.processes.restarts import MAX_RESTARTS, PERIOD_SECONDS, Restarts
+from inference_local.processes.child_processes import (
+    MAX_RESTARTS,
+    PERIOD_SECONDS,
+    ProcessDied,
+    ProcessGroup,
+    Restarts,
+    RunningProcess,
+)
 
 
 class Started:

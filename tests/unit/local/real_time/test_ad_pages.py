@@ -12,8 +12,8 @@ from aiohttp.test_utils import TestServer
 
 from inference_blueprints.measure.replay.open_loop import Pacing
 from inference_blueprints.measure.tokenizer import random_text
-from inference_local.real_time.ad_pages import PagePlan, view_pages
 from inference_local.real_time.real_time_outcome import PageView
+from inference_local.real_time.real_time_run import PagePlan, view_pages
 
 WORDS, SEED = 3, 7
 AT_ONCE = Pacing(sleep=lambda _: asyncio.sleep(0))

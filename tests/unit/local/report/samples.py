@@ -22,7 +22,7 @@ from inference_local.controllers.controller_outcomes import (
 from inference_local.report import ModelRun
 from inference_local.scaling.scaling_outcome import ScalingDecision, ScalingOutcome, WorkerSample
 from inference_local.serving.platform_parts import PlatformPart
-from inference_local.signals.read_back import SignalCounts
+from inference_local.signal_store import SignalCounts
 
 WORKLOAD = Workload(input_tokens=3000, output_tokens=200, peak_requests_per_second=2.0)
 PARTS = (

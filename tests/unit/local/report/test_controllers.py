@@ -14,8 +14,8 @@ from rich.console import Console
 from inference_blueprints.measure.charts import Curve, Limit, Plot
 from inference_local.controllers.controller_outcomes import ControllerOutcomes, GpuHealthOutcome
 from inference_local.report import as_dict, print_report, render_html
-from inference_local.report.controller_plots import health_plots, shift_plots
-from inference_local.report.controller_text import health_is_bad, shift_is_bad, shift_lines
+from inference_local.report.plots import health_plots, shift_plots
+from inference_local.report.report_text import health_is_bad, shift_is_bad, shift_lines
 from tests.unit.local.report.samples import CAPACITY_SHIFT, GPU_HEALTH, answered, result_of, run_of
 from tests.unit.local.report.schema import SCHEMA
 

@@ -11,9 +11,9 @@ import pytest
 from inference_blueprints.measure.charts import Curve
 from inference_blueprints.spec.types import Objectives
 from inference_local.report import ModelRun, render_html
-from inference_local.report.scaling_plots import scaling_plots
+from inference_local.report.plots import scaling_plots
 from inference_local.serving.platform_parts import PlatformPart, Replacement
-from inference_local.worker_losses import WorkerLoss
+from inference_local.worker_kills import WorkerLoss
 from tests.unit.local.report.conftest import ReportOf
 from tests.unit.local.report.samples import BATCH_OUTCOME, PARTS, SCALING, answered, failed, result_of, run_of
 

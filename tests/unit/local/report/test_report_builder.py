@@ -16,7 +16,7 @@ from inference_blueprints.resources import blueprints_directory
 from inference_blueprints.spec.types import Objectives
 from inference_local.report import as_dict, curl_line
 from inference_local.serving.platform_parts import PlatformPart
-from inference_local.worker_losses import WorkerLoss
+from inference_local.worker_kills import WorkerLoss
 from tests.unit.local.report.conftest import ReportOf
 from tests.unit.local.report.samples import (
     ANSWER,

@@ -15,7 +15,7 @@ from inference_local.report import ModelRun, Report, print_report, render_html
 from inference_local.report.terminal import Answering, print_answering, print_summary
 from inference_local.scaling.scaling_outcome import WorkerSample
 from inference_local.serving.platform_parts import PlatformPart, Replacement
-from inference_local.worker_losses import WorkerLoss
+from inference_local.worker_kills import WorkerLoss
 from tests.unit.local.report.conftest import ReportOf
 from tests.unit.local.report.samples import BATCH_OUTCOME, PARTS, SCALING, answered, failed, result_of, run_of
 

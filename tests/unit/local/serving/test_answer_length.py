@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from inference_local.serving.answer_length import fitting_length, with_answer_length
+from inference_local.serving.relay import fitting_length, with_answer_length
 
 _CHAT = "/v1/chat/completions"
 

@@ -12,8 +12,7 @@ import pytest
 
 from inference_local.serving import running_workers
 from inference_local.serving.local_deployment import WorkerPlace
-from inference_local.serving.placed_worker import PlacedWorker
-from inference_local.serving.running_workers import RunningWorkers
+from inference_local.serving.running_workers import PlacedWorker, RunningWorkers
 
 
 class Group:

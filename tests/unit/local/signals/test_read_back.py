@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from inference_local.signals.read_back import SignalCounts, read_back
+from inference_local.signal_store import SignalCounts, read_back
 
 ANSWERS = {"line-1": "one", "line-2": "two\u2028lines", "line-3": "three"}
 

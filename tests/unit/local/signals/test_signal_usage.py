@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 from inference_blueprints.cli.main import command_line
 from inference_blueprints.operate.signals import StoreAddress
 from inference_local.run_state import RunningSignals
-from inference_local.signals.signal_usage import signals_usage_lines
+from inference_local.signal_store import signals_usage_lines
 
 
 def test_the_command_is_one_of_the_command_line_for_that_folder(tmp_path: Path) -> None:

@@ -14,10 +14,10 @@ from inference_local.simulators.fleet.fleet_events import (
     HardwareFault,
     RevisionRollout,
     SharedEvent,
+    healthy_scenarios,
 )
 from inference_local.simulators.fleet.fleet_layout import drawn_layout
 from inference_local.simulators.fleet.health_simulation import FleetRun, HealthSimulation
-from inference_local.simulators.fleet.healthy_scenarios import healthy_scenarios
 from tests.unit.local.simulators.small_fleet import one_release
 
 SCENARIOS = [

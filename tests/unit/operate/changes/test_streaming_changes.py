@@ -11,10 +11,9 @@ from inference_blueprints.operate.aws.account import Account
 from inference_blueprints.operate.changes.data_checks import moved_topics, removed_data, topic_partitions
 from inference_blueprints.operate.changes.job_checks import resized_jobs
 from inference_blueprints.operate.changes.platform_change import Finding, Held, PlatformChange
-from inference_local.emulator.api_failures import AwsApiError
+from inference_local.emulator.refusals import AwsApiError
 from inference_local.emulator.resource_handlers.registry import ResourceRequest
-from inference_local.emulator.resource_handlers.stub_table import STUBS
-from inference_local.emulator.resource_handlers.stubs import StubHandler
+from inference_local.emulator.resource_handlers.stubs import STUBS, StubHandler
 
 STACK = "try-Streaming"
 TOPIC = {"ClusterArn": "arn", "PartitionCount": 12, "ReplicationFactor": 3, "TopicName": "clicks"}

@@ -6,8 +6,8 @@ from typing import Any
 
 from inference_blueprints.serving.autoscaling.request_rates import RateWindow, RequestRates
 from inference_blueprints.serving.autoscaling.scaled_object import ScaledObject
+from inference_local.simulators.workers.fleet import WorkerModel
 from inference_local.simulators.workers.owners import AutoscaledRole, RoleState, Signal, always
-from inference_local.simulators.workers.worker_model import WorkerModel
 from tests.unit.serving.autoscaling.scaled_objects import TOKENS, manifest
 
 WORKER = WorkerModel(

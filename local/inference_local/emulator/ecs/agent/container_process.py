@@ -14,7 +14,7 @@ from typing import Final
 
 from inference_local.emulator.ecs.agent.container_command import ContainerCommand
 from inference_local.emulator.ecs.control.cluster_state import ContainerState, Health, Shape
-from inference_local.emulator.ecs.control.container_health import CheckSettings, HealthRecord
+from inference_local.emulator.ecs.control.task_life import CheckSettings, HealthRecord
 from inference_local.processes import parent_bound
 from inference_local.processes.child_processes import ProcessGroup, RunningProcess
 from inference_local.serving import namespace

@@ -15,6 +15,8 @@ from typing import Any
 
 from inference_local.emulator.ecs.agent.agent_endpoint import AgentEndpoint, TaskFacts
 from inference_local.emulator.ecs.agent.container_command import (
+    PullError,
+    StandInImages,
     TaskFolders,
     container_command,
     mount_folders,
@@ -23,7 +25,6 @@ from inference_local.emulator.ecs.agent.container_command import (
 from inference_local.emulator.ecs.agent.container_process import ContainerProcess
 from inference_local.emulator.ecs.agent.host_devices import device_mounts, lose_gpu, missing_device
 from inference_local.emulator.ecs.agent.log_driver import LogDriver, SendLines
-from inference_local.emulator.ecs.agent.stand_in_images import PullError, StandInImages
 from inference_local.emulator.ecs.agent.task_process import TaskProcess, TaskReports
 from inference_local.emulator.ecs.control.cluster_state import (
     ContainerState,
@@ -34,11 +35,7 @@ from inference_local.emulator.ecs.control.cluster_state import (
     TaskEnd,
 )
 from inference_local.emulator.ecs.control.ecs_control import EcsControl
-from inference_local.emulator.ecs.control.scale_in_protection import (
-    ProtectionError,
-    protect,
-    unprotect,
-)
+from inference_local.emulator.ecs.control.task_life import ProtectionError, protect, unprotect
 from inference_local.emulator.ecs.network.task_networks import (
     SharedNetwork,
     TaskNetworkError,

@@ -13,7 +13,6 @@ from typing import Any
 import botocore.session
 from botocore.validate import ParamValidator
 
-from inference_local.emulator.api_failures import AwsApiError
 from inference_local.emulator.ecs.api.capacity_providers import (
     FARGATE_PROVIDERS,
     CapacityProviders,
@@ -29,11 +28,8 @@ from inference_local.emulator.ecs.control.cluster_state import (
     TaskStatus,
 )
 from inference_local.emulator.ecs.control.ecs_control import ClusterParts, EcsControl
-from inference_local.emulator.ecs.control.scale_in_protection import (
-    ProtectionError,
-    protect,
-    unprotect,
-)
+from inference_local.emulator.ecs.control.task_life import ProtectionError, protect, unprotect
+from inference_local.emulator.refusals import AwsApiError
 
 Answer = dict[str, Any]
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from inference_local.emulator.api_failures import AwsApiError
 from inference_local.emulator.ecs.api.ecs_shapes import EcsShapes
 from inference_local.emulator.ecs.control.cluster_state import EcsInstance, Shape
 from inference_local.emulator.ecs.control.ecs_control import ClusterParts
+from inference_local.emulator.refusals import AwsApiError
 
 Answer = dict[str, Any]
 _TARGET_TYPE: Final = "container-instance"

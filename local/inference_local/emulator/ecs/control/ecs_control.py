@@ -19,11 +19,11 @@ from inference_local.emulator.ecs.control.cluster_state import (
 )
 from inference_local.emulator.ecs.control.dependencies import Dependencies
 from inference_local.emulator.ecs.control.host_manager import HostManager
-from inference_local.emulator.ecs.control.provider_choice import choose_provider
 from inference_local.emulator.ecs.control.service_scheduler import FARGATE, ServiceScheduler
 from inference_local.emulator.ecs.control.task_life import TaskLife
 from inference_local.emulator.ecs.control.task_placement import (
     PlacementFailure,
+    choose_provider,
     free_resources,
     needs_of,
     place,

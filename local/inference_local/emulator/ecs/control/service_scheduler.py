@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from typing import Final
 
-from inference_local.emulator.ecs.control.circuit_breaker import count_failure, rollback_to
 from inference_local.emulator.ecs.control.cluster_state import (
     STARTING,
     ClusterState,
@@ -19,10 +18,14 @@ from inference_local.emulator.ecs.control.cluster_state import (
     TaskStatus,
 )
 from inference_local.emulator.ecs.control.dependencies import Dependencies
-from inference_local.emulator.ecs.control.provider_choice import choose_provider
-from inference_local.emulator.ecs.control.rolling_update import TaskView, next_step
+from inference_local.emulator.ecs.control.rolling_update import (
+    TaskView,
+    count_failure,
+    next_step,
+    rollback_to,
+)
 from inference_local.emulator.ecs.control.task_life import TaskLife
-from inference_local.emulator.ecs.control.task_placement import needs_of
+from inference_local.emulator.ecs.control.task_placement import choose_provider, needs_of
 
 #: Defaults of API DeploymentConfiguration for the REPLICA scheduler.
 _MAXIMUM_PERCENT: Final = 200

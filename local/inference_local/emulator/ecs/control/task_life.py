@@ -7,9 +7,10 @@ task in ACTIVATING is entered in service discovery ("configures service discover
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Final
 
-from inference_local.emulator.ecs.control.circuit_breaker import count_healthy
 from inference_local.emulator.ecs.control.cluster_state import (
     STARTING,
     ClusterState,
@@ -17,12 +18,103 @@ from inference_local.emulator.ecs.control.cluster_state import (
     EcsService,
     EcsTask,
     Health,
+    Shape,
     StopCode,
     TaskEnd,
     TaskStatus,
 )
-from inference_local.emulator.ecs.control.container_health import task_health
 from inference_local.emulator.ecs.control.dependencies import Dependencies
+from inference_local.emulator.ecs.control.rolling_update import count_healthy
+
+
+@dataclass(frozen=True)
+class CheckSettings:
+    """The numbers of a health check, in seconds, with the defaults of the API."""
+
+    interval: float = 30.0
+    timeout: float = 5.0
+    retries: int = 3
+    start_period: float = 0.0
+
+    @classmethod
+    def of(cls, check: Shape) -> CheckSettings:
+        """Read ``healthCheck`` of a container definition."""
+        return cls(
+            float(check.get("interval") or 30),
+            float(check.get("timeout") or 5),
+            int(check.get("retries") or 3),
+            float(check.get("startPeriod") or 0),
+        )
+
+
+class HealthRecord:
+    """Follows the results of one container's check.
+
+    Failures in the start period do not count, until a first success.
+    """
+
+    def __init__(self, settings: CheckSettings) -> None:
+        self._settings = settings
+        self._failures = 0
+        self._has_passed = False
+        self.health = Health.UNKNOWN
+
+    def add(self, *, passed: bool, running_seconds: float) -> Health:
+        """Add a result.
+
+        running_seconds: Time from the container's start to the start of this check.
+        """
+        if passed:
+            self._failures, self._has_passed, self.health = 0, True, Health.HEALTHY
+        elif self._has_passed or running_seconds >= self._settings.start_period:
+            self._failures += 1
+            if self._failures >= self._settings.retries:
+                self.health = Health.UNHEALTHY
+        return self.health
+
+
+def task_health(essential: Iterable[Health]) -> Health:
+    """Return a task's health from those of its essential containers with a health check.
+
+    UNHEALTHY before UNKNOWN before HEALTHY. A task without checks is UNKNOWN.
+    """
+    every = set(essential)
+    for health in (Health.UNHEALTHY, Health.UNKNOWN):
+        if health in every:
+            return health
+    return Health.HEALTHY if every else Health.UNKNOWN
+
+
+# Protection of tasks from scale-in and deployments.
+#
+# Sources: API UpdateTaskProtection; task-scale-in-protection-endpoint.html.
+
+DEFAULT_MINUTES: Final = 120
+_MAX_MINUTES: Final = 2880
+
+
+class ProtectionError(ValueError):
+    """A request that ECS refuses. The first argument is ECS' code."""
+
+
+def protect(task: EcsTask, minutes: int | None, now: float) -> None:
+    """Protect a task from now on.
+
+    minutes: 1 to 2,880 minutes; None for two hours.
+    Raises ProtectionError: ``TASK_NOT_VALID`` for a task without a service or one that stops (API failure
+        reasons); ``InvalidParameterException`` for other numbers of minutes.
+    """
+    if not task.service or task.status is not TaskStatus.RUNNING or task.wanted is TaskStatus.STOPPED:
+        raise ProtectionError("TASK_NOT_VALID")
+    chosen = DEFAULT_MINUTES if minutes is None else minutes
+    if not 1 <= chosen <= _MAX_MINUTES:
+        raise ProtectionError("InvalidParameterException")
+    task.protected_until = now + 60.0 * chosen
+
+
+def unprotect(task: EcsTask) -> None:
+    """End the protection of a task."""
+    task.protected_until = None
 
 
 class TaskLife:

@@ -14,15 +14,17 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
 
 from inference_local.emulator.ecs.scaling.scalable_target import (
+    HIGH,
+    LOW,
     SCHEDULED,
     ProposedCapacity,
     ScalableTarget,
     ScalingActivity,
+    ScheduledChange,
     Shape,
+    stepped_capacity,
+    tracked_capacity,
 )
-from inference_local.emulator.ecs.scaling.scheduled_actions import ScheduledChange
-from inference_local.emulator.ecs.scaling.step_adjustments import stepped_capacity
-from inference_local.emulator.ecs.scaling.target_tracking import HIGH, LOW, tracked_capacity
 
 #: "the alarm continues to invoke the action once per minute that the alarm remains in the new state".
 _INVOKED_SECONDS: Final = 60.0

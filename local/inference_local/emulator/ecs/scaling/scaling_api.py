@@ -8,15 +8,18 @@ from typing import Any, Protocol
 import botocore.session
 from botocore.validate import ParamValidator
 
-from inference_local.emulator.api_failures import AwsApiError
 from inference_local.emulator.ecs.scaling.application_scaling import (
     ApplicationScaling,
     KeptPolicy,
 )
-from inference_local.emulator.ecs.scaling.scalable_target import ScalableTarget, Shape
-from inference_local.emulator.ecs.scaling.scheduled_actions import scheduled_change
-from inference_local.emulator.ecs.scaling.step_adjustments import check_steps
-from inference_local.emulator.ecs.scaling.target_tracking import tracking_alarms
+from inference_local.emulator.ecs.scaling.scalable_target import (
+    ScalableTarget,
+    Shape,
+    check_steps,
+    scheduled_change,
+    tracking_alarms,
+)
+from inference_local.emulator.refusals import AwsApiError
 
 Answer = dict[str, Any]
 DIMENSION = "ecs:service:DesiredCount"

@@ -19,12 +19,12 @@ from ministack.core.responses import (
 )
 from ministack.services import cloudwatch, sqs
 
-from inference_local.emulator.api_failures import AwsApiError
 from inference_local.emulator.ecs.ecs_emulation import EcsEmulation
 from inference_local.emulator.ecs.scaling.application_scaling import ApplicationScaling
 from inference_local.emulator.ecs.scaling.scalable_target import Shape
 from inference_local.emulator.ecs.scaling.scaling_api import ScalingApi
 from inference_local.emulator.patches.alarm_evaluation import watched_value
+from inference_local.emulator.refusals import AwsApiError
 
 _SERVICE: Final = "application-autoscaling"
 _TARGET: Final = "AnyScaleFrontendService"

@@ -5,7 +5,7 @@ https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/alarm-suppression
 
 from __future__ import annotations
 
-from inference_local.emulator.alarms.held_actions import HeldActions, begin, follow
+from inference_local.emulator.alarms.state_changes import HeldActions, begin, follow
 
 WAIT = 2.0
 EXTENSION = 3.0

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import pytest
 
-from inference_local.emulator.alarms.math_functions import Series
-from inference_local.emulator.alarms.math_syntax import ExpressionError, parse
+from inference_local.emulator.alarms.math_functions import ExpressionError, Series, parse
 from inference_local.emulator.alarms.metric_math import MathInput, compute
 
 Points = list[float | None]

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
-from inference_local.emulator.ecs.agent.stand_in_images import StandInImage, StandInImages
+from inference_local.emulator.ecs.agent.container_command import StandInImage, StandInImages
 from inference_local.emulator.ecs.agent.task_agent import AgentSettings, SecretError, TaskAgent
 from inference_local.emulator.ecs.control.cluster_state import EcsTask, HostPool, TaskStatus
 from inference_local.emulator.ecs.control.dependencies import Dependencies

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from inference_local.emulator.api_failures import AwsApiError
 from inference_local.emulator.ecs.scaling.application_scaling import ApplicationScaling
 from inference_local.emulator.ecs.scaling.scaling_api import ScalingApi
+from inference_local.emulator.refusals import AwsApiError
 
 SERVICE = "service/platform/workers"
 PLACE = {

@@ -7,12 +7,12 @@ from contextlib import nullcontext
 
 import pytest
 
-from inference_local.emulator.api_failures import AwsApiError
 from inference_local.emulator.ecs.api.capacity_providers import (
     CapacityProviders,
     demand_forced,
     demand_network,
 )
+from inference_local.emulator.refusals import AwsApiError
 
 MANAGED = {
     "name": "managed",

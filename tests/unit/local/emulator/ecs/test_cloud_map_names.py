@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from inference_local.emulator.ecs.network.cloud_map_names import CloudMapNames
+from inference_local.emulator.ecs.vpc import CloudMapNames
 
 
 def test_names_follow_the_tasks_in_one_file(tmp_path: Path) -> None:

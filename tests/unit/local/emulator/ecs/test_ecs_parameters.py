@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from inference_local.emulator.resource_handlers.api_parameters import api_parameters
+from inference_local.emulator.resource_handlers.registry import api_parameters
 
 
 def test_volumes_on_efs_keep_their_file_system() -> None:

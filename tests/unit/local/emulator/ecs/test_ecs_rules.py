@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from inference_local.emulator.ecs.control.circuit_breaker import threshold
 from inference_local.emulator.ecs.control.cluster_state import (
     ClusterState,
     EcsInstance,
@@ -15,23 +14,24 @@ from inference_local.emulator.ecs.control.cluster_state import (
     Needs,
     TaskStatus,
 )
-from inference_local.emulator.ecs.control.container_health import (
-    CheckSettings,
-    HealthRecord,
-    task_health,
-)
 from inference_local.emulator.ecs.control.host_scaling import (
     HostSize,
     hosts_for,
     wanted_hosts,
 )
-from inference_local.emulator.ecs.control.provider_choice import choose_provider
-from inference_local.emulator.ecs.control.rolling_update import TaskView, bounds, next_step
-from inference_local.emulator.ecs.control.scale_in_protection import ProtectionError, protect
+from inference_local.emulator.ecs.control.rolling_update import TaskView, bounds, next_step, threshold
 from inference_local.emulator.ecs.control.service_scheduler import wait_seconds
+from inference_local.emulator.ecs.control.task_life import (
+    CheckSettings,
+    HealthRecord,
+    ProtectionError,
+    protect,
+    task_health,
+)
 from inference_local.emulator.ecs.control.task_placement import (
     PlacementFailure,
     UnknownExpressionError,
+    choose_provider,
     member_of,
     needs_of,
     place,

@@ -1,8 +1,8 @@
-"""Targets of the load balancer: the rules of Elastic Load Balancing that `target_health` names."""
+"""Targets of the load balancer: the rules of Elastic Load Balancing that `load_balancer` names."""
 
 from __future__ import annotations
 
-from inference_local.emulator.ecs.network.target_health import (
+from inference_local.emulator.ecs.network.load_balancer import (
     GroupSettings,
     RegisteredTarget,
     TargetState,

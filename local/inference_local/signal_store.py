@@ -1,11 +1,17 @@
-"""Reads a job's answers back from the signal store and compares them with its output file."""
+"""The signal store of a local run: its address, how to read it, and what it has of a job's answers."""
 
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
+
+from inference_blueprints.operate.signals import store_address, stores_stack
+from inference_local.emulator.emulator import Emulator
+from inference_local.run_state import RunningSignals
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,3 +61,30 @@ def _answer(row: str) -> tuple[str, str]:
     """Return the custom_id and the answer of a row."""
     values = json.loads(row)
     return values["custom_id"], values["response"]["body"]["choices"][0]["message"]["content"]
+
+
+def find_signals(emulator: Emulator, platform: str) -> RunningSignals:
+    """Return the address of the deployed signal store and credentials for it.
+
+    emulator: The emulator that the platform is deployed to.
+    platform: ``metadata.name`` of a platform with a signal store.
+    """
+    client = emulator.client("cloudformation")
+    (stack,) = client.describe_stacks(StackName=stores_stack(platform))["Stacks"]
+    outputs = {output["OutputKey"]: output["OutputValue"] for output in stack["Outputs"]}
+    address = store_address(outputs, emulator.region, authority=str(emulator.cache_authority))
+    return RunningSignals(address, emulator.environment())
+
+
+# How to read the signal store of a run that keeps running.
+
+
+def signals_usage_lines(signals: RunningSignals, run_directory: Path, program: str) -> tuple[str, ...]:
+    """Return the address of the store, and a POSIX shell command that reads it.
+
+    program: How this shell calls the command `blueprints`.
+    """
+    return (
+        f"signals: Valkey at {signals.address.host}:{signals.address.port}, only for users of the cache",
+        f"{program} local signals NAME KEY --run-directory {shlex.quote(str(run_directory))}",
+    )

@@ -1,4 +1,4 @@
-"""The tiny models with random weights that llama-server serves on this machine."""
+"""The file of GGUF that llama-server serves: a tiny model with random weights, or one that the user names."""
 
 from __future__ import annotations
 
@@ -6,17 +6,93 @@ import hashlib
 import json
 import subprocess
 import sys
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 from inference_blueprints.single_build import Report
 from inference_contracts.errors import UserError
 from inference_local.processes.checked_folder import made_once
-from inference_local.serving.llama_cpp import write_gguf
-from inference_local.serving.llama_cpp.source_archive import BUILD, cache_folder, unpacked_source
+from inference_local.serving.llama_cpp import read_gguf, write_gguf
+from inference_local.serving.llama_cpp.server_build import BUILD, cache_folder, unpacked_source
+
+_OPTION = "--gguf"
+_NAMED_FILE_SHOWN_LINES = 5
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedFile:
+    """What the plan expects of a file."""
+
+    type: str
+    """``gguf.type`` of the blueprint."""
+    context: int
+    """Tokens of the longest request, which the model must allow."""
+
+
+def check_file(file: Path, planned: PlannedFile, report: Report) -> None:
+    """Make sure that llama-server can serve a file in place of the planned one.
+
+    report: Called with a line for what cannot be compared.
+    Raises UserError with every reason why not.
+    """
+    stated = _stated(file, report)
+    if problems := list(_problems(stated, planned)):
+        raise UserError("\n".join(f"{_OPTION} {file}: {each}" for each in problems))
+    if stated["type"] is None:
+        report(f"{file.name}: states no type (general.file_type), so it was not compared with {planned.type}")
+
+
+def _stated(file: Path, report: Report) -> Mapping[str, Any]:
+    """Return what a file says about itself."""
+    source = unpacked_source(report)
+    # -B: the folder of the source must stay as its checksums say.
+    command = [sys.executable, "-I", "-B", str(read_gguf.__file__), str(source), str(file)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        lines = "\n  ".join(done.stderr.splitlines()[-_NAMED_FILE_SHOWN_LINES:])
+        raise UserError(f"{_OPTION} {file}: could not be read:\n  {lines}")
+    stated: Mapping[str, Any] = json.loads(done.stdout)
+    return stated
+
+
+def _problems(stated: Mapping[str, Any], planned: PlannedFile) -> Iterator[str]:
+    if "problem" in stated:
+        yield (
+            f"is no file of GGUF, or is not complete ({stated['problem']}); name a whole file, and compare "
+            "its size with that of its source"
+        )
+        return
+    parts, architecture = stated["parts"], stated["architecture"]
+    if parts and parts > 1:
+        yield (
+            f"is one of {parts} parts of a model, and the plan is for one file; join them with "
+            "`llama-gguf-split --merge`, and name the result"
+        )
+    if not stated["heads"]:
+        yield (
+            f"its architecture {architecture} states no number of attention heads "
+            f"({architecture}.attention.head_count), from which the plan counts the KV cache; name a "
+            "language model with attention"
+        )
+    elif stated["causal"] is False:
+        yield f"its architecture {architecture} writes no text; name a language model"
+    elif stated["context"] is None or stated["context"] < planned.context:
+        got = "no context length" if stated["context"] is None else f"a context of {stated['context']} tokens"
+        yield (
+            f"has {got}, and the plan's longest request has {planned.context}; name another file, or lower "
+            "`workload` or `maxContextTokens` in a copy of the blueprint"
+        )
+    if stated["type"] not in (None, planned.type):
+        yield (
+            f"has the type {stated['type']}, and gguf.type is {planned.type}; name a file of that type, or "
+            f"set 'type: {stated['type']}' in a copy of the blueprint"
+        )
+
 
 _FILE = "model.gguf"
-_SHOWN_LINES = 15
+_TINY_MODEL_SHOWN_LINES = 15
 #: Qwen's format, with the tools and the calls of Hermes. With a template that has no tools, llama-server
 #: ignores ``tool_choice`` and answers with text (``has_tools`` in ``common/chat-auto-parser-generator.cpp``).
 #: It has one call per message: of several, its grammar would allow any number (``one_or_more`` in that file).
@@ -78,5 +154,5 @@ def _write(settings: str, target: Path) -> None:
     command = [sys.executable, "-I", "-B", str(write_gguf.__file__), str(source), str(target), settings]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
-        lines = "\n  ".join(done.stderr.splitlines()[-_SHOWN_LINES:])
+        lines = "\n  ".join(done.stderr.splitlines()[-_TINY_MODEL_SHOWN_LINES:])
         raise UserError(f"a model with random weights could not be written:\n  {lines}")

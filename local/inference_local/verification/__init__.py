@@ -1,1 +1,0 @@
-"""Runs the checks of `verify` against the processes of a local run."""
