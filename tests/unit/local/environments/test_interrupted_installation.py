@@ -24,11 +24,11 @@ _DRIVER = """
 import dataclasses, sys
 from pathlib import Path
 from inference_local.processes.interruption import Interrupted, interruptible
-from inference_local.environments import host_requirements
+from inference_local.environments import environment
 from inference_local.serving.vllm_cpu.installation import VLLM
 from tests.unit.local.environments.installing import HOST
 host = dataclasses.replace(HOST, uv=Path(sys.argv[1]))
-host_requirements.this_host = lambda folder: host
+environment.this_host = lambda folder: host
 try:
     with interruptible():
         print(VLLM.python(lambda line: print(line, flush=True)))
