@@ -7,10 +7,8 @@ import sys
 from pathlib import Path
 
 import benchmarks
-from benchmarks.harness.discovery import UnknownBenchmarkError, choose, discover
-from benchmarks.harness.figure import Figure
-from benchmarks.harness.recorded_results import markdown, merge
-from benchmarks.harness.timing import ROOT, BenchmarkError
+from benchmarks.harness.figure import ROOT, BenchmarkError, Figure
+from benchmarks.harness.recorded_results import UnknownBenchmarkError, choose, discover, markdown, merge
 from inference_contracts.number_text import number
 
 

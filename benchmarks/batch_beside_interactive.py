@@ -31,10 +31,9 @@ from typing import Any
 import aiohttp
 
 from benchmarks.harness.batch.stage import Stage, check_lives, stage
-from benchmarks.harness.figure import Figure
+from benchmarks.harness.figure import BenchmarkError, Figure
 from benchmarks.harness.layouts import LayoutCase, aggregated, blueprint_of
 from benchmarks.harness.live import Arm, served
-from benchmarks.harness.timing import BenchmarkError
 from inference_blueprints.measure.completions.completion_client import CompletionClient, RequestOutcome
 from inference_blueprints.measure.replay.open_loop import OpenLoop, Pacing
 from inference_blueprints.measure.replay.prompt_writer import PromptWriter

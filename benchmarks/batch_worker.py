@@ -22,8 +22,7 @@ from pathlib import Path
 import psutil
 
 from benchmarks.harness.batch.stage import Stage, check_lives, endpoint, shard_lines, stage, statistics
-from benchmarks.harness.figure import Figure
-from benchmarks.harness.timing import ROOT, interleaved_medians, run
+from benchmarks.harness.figure import ROOT, Figure, interleaved_medians, run
 from inference_contracts.units import MICROSECONDS_PER_SECOND
 
 _IN_FLIGHT, _ENDPOINT_SECONDS = 512, 0.5

@@ -13,8 +13,7 @@ from pathlib import Path
 
 import yaml
 
-from benchmarks.harness.figure import Figure
-from benchmarks.harness.timing import run
+from benchmarks.harness.figure import Figure, run
 from inference_blueprints.resources import blueprints_directory
 
 _ROUNDS = 3

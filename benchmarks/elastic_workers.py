@@ -55,11 +55,16 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from benchmarks.harness.figure import Figure
+from benchmarks.harness.figure import BenchmarkError, Figure
 from benchmarks.harness.load_spikes import drawn_spikes, with_spikes
-from benchmarks.harness.planned_worker import PlannedWorker, planned_worker
-from benchmarks.harness.scaling_ways import MAXIMUM, Ladder, ScalingWays, Setting
-from benchmarks.harness.timing import BenchmarkError
+from benchmarks.harness.planned_worker import (
+    MAXIMUM,
+    Ladder,
+    PlannedWorker,
+    ScalingWays,
+    Setting,
+    planned_worker,
+)
 from inference_blueprints.serving.autoscaling.request_rates import RequestRates
 from inference_contracts.units import SECONDS_PER_DAY, SECONDS_PER_HOUR
 from inference_local.simulators.workers.fleet import WorkerModel

@@ -17,8 +17,7 @@ import time
 
 import psutil
 
-from benchmarks.harness.figure import Figure
-from benchmarks.harness.timing import BLUEPRINTS, ROOT, BenchmarkError
+from benchmarks.harness.figure import BLUEPRINTS, ROOT, BenchmarkError, Figure
 
 _ROUNDS = 3
 _GOAL_SECONDS = 8.0

@@ -22,8 +22,7 @@ from typing import Any
 import pytest
 from moto import mock_aws
 
-from benchmarks.harness.figure import Figure
-from benchmarks.harness.timing import ROOT, BenchmarkError
+from benchmarks.harness.figure import ROOT, BenchmarkError, Figure
 from inference_blueprints.loading import load_blueprint
 from inference_blueprints.measure.statistics import percentile
 from inference_blueprints.report.fleet.fleet_split import fleet_split

@@ -29,9 +29,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Final
 
-from benchmarks.harness.figure import Figure
-from benchmarks.harness.interval import ROUNDS, interval
-from benchmarks.harness.timing import ROOT, BenchmarkError, run
+from benchmarks.harness.figure import ROOT, ROUNDS, BenchmarkError, Figure, interval, run
 
 _ANSWER_SECONDS, _WARM_SECONDS, _SECONDS = 0.05, 6, 6
 #: Load by name: the kind of loop, and requests per second or callers.

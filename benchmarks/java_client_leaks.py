@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import shutil
 
-from benchmarks.harness.figure import Figure
-from benchmarks.harness.timing import ROOT, BenchmarkError, run
+from benchmarks.harness.figure import ROOT, BenchmarkError, Figure, run
 
 _CALLS = 1_000_000
 _TEST = "ConnectionsTest#aHundredThousandCallsLeaveNothingBehind"

@@ -18,8 +18,7 @@ from pathlib import Path
 import psutil
 
 from benchmarks.harness.figure import Figure
-from benchmarks.harness.large_vocabulary import write_large_model
-from benchmarks.harness.measured_frontend import Load, MeasuredFrontend
+from benchmarks.harness.measured_frontend import Load, MeasuredFrontend, write_large_model
 from inference_blueprints.loading import load_blueprint
 from inference_blueprints.serving.plan import build_plan
 from inference_local.processes.child_processes import ProcessGroup

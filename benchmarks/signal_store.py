@@ -20,8 +20,7 @@ from typing import Any
 
 import valkey
 
-from benchmarks.harness.figure import Figure
-from benchmarks.harness.timing import ROOT, BenchmarkError, interleaved_medians
+from benchmarks.harness.figure import ROOT, BenchmarkError, Figure, interleaved_medians
 from inference_contracts.units import MICROSECONDS_PER_SECOND, SECONDS_PER_DAY
 from inference_local.emulator.serverless_cache.valkey_server import LOOPBACK, ValkeyServer
 

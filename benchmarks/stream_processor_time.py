@@ -33,9 +33,8 @@ from pathlib import Path
 
 import psutil
 
-from benchmarks.harness.figure import Figure
+from benchmarks.harness.figure import BenchmarkError, Figure
 from benchmarks.harness.stub_endpoint import stub_endpoint
-from benchmarks.harness.timing import BenchmarkError
 from inference_blueprints.loading import load_blueprint
 from inference_blueprints.serving.streaming_configuration import job_configuration
 from inference_blueprints.spec.types import Blueprint, StreamingJob

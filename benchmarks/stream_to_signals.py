@@ -29,10 +29,8 @@ from pathlib import Path
 
 from rich.console import Console
 
-from benchmarks.harness.figure import Figure
-from benchmarks.harness.interval import ROUNDS, interval_figures
+from benchmarks.harness.figure import ROUNDS, BenchmarkError, Figure, interval_figures
 from benchmarks.harness.stub_endpoint import LATENCY_SECONDS, stub_endpoint
-from benchmarks.harness.timing import BenchmarkError
 from inference_blueprints.loading import load_blueprint
 from inference_blueprints.serving.streaming_configuration import job_configuration
 from inference_blueprints.spec.types import Blueprint, StreamingJob

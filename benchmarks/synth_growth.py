@@ -13,9 +13,8 @@ import sys
 import tempfile
 from pathlib import Path
 
-from benchmarks.harness.figure import Figure
+from benchmarks.harness.figure import Figure, run
 from benchmarks.harness.generated import write_generated
-from benchmarks.harness.timing import run
 
 _ROUNDS = 3
 _GOAL_RATIO = 1.3

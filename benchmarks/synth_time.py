@@ -6,9 +6,8 @@ at most 1.3 times its time.
 
 from __future__ import annotations
 
-from benchmarks.harness.figure import Figure
+from benchmarks.harness.figure import ROOT, Figure, interleaved_medians
 from benchmarks.harness.timed_synthesis import blueprint_seconds, synthesis_seconds
-from benchmarks.harness.timing import ROOT, interleaved_medians
 
 _ROUNDS = 5
 _GOAL_RATIO = 1.3

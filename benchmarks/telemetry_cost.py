@@ -25,11 +25,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks.harness.figure import Figure
-from benchmarks.harness.interval import interval_figures
-from benchmarks.harness.large_vocabulary import write_large_model
-from benchmarks.harness.measured_frontend import Load, MeasuredFrontend
-from benchmarks.harness.timing import BenchmarkError
+from benchmarks.harness.figure import BenchmarkError, Figure, interval_figures
+from benchmarks.harness.measured_frontend import Load, MeasuredFrontend, write_large_model
 from benchmarks.harness.trace_sink import TraceSink, trace_sink
 from inference_blueprints.loading import load_blueprint
 from inference_blueprints.serving.plan import build_plan

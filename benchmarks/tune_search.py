@@ -16,8 +16,7 @@ from dataclasses import astuple, dataclass
 from itertools import product
 from pathlib import Path
 
-from benchmarks.harness.figure import Figure
-from benchmarks.harness.timing import BenchmarkError
+from benchmarks.harness.figure import BenchmarkError, Figure
 from inference_blueprints.measure.tuning.candidates import Cost, Costing, TuningCandidate, WorkerShape, counts
 from inference_blueprints.measure.tuning.evaluation import Evaluator, ReplayCache
 from inference_blueprints.measure.tuning.profiles import Profiles, Say, Speed

@@ -11,9 +11,8 @@ import tempfile
 from functools import partial
 from pathlib import Path
 
-from benchmarks.harness.figure import Figure
+from benchmarks.harness.figure import BLUEPRINTS, Figure, cost, interleaved_medians
 from benchmarks.harness.generated import write_generated
-from benchmarks.harness.timing import BLUEPRINTS, cost, interleaved_medians
 
 _ROUNDS = 9
 _GOAL_RATIO = 1.5

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import sys
 
-from benchmarks.harness.figure import Figure
-from benchmarks.harness.timing import BLUEPRINTS, cost, interleaved_medians
+from benchmarks.harness.figure import BLUEPRINTS, Figure, cost, interleaved_medians
 
 _ROUNDS = 5
 _GOAL_RATIO = 1.5

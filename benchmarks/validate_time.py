@@ -14,8 +14,14 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from benchmarks.harness.figure import Figure
-from benchmarks.harness.timing import BLUEPRINTS, ROOT, cost, interleaved_medians, wall_seconds
+from benchmarks.harness.figure import (
+    BLUEPRINTS,
+    ROOT,
+    Figure,
+    cost,
+    interleaved_medians,
+    wall_seconds,
+)
 
 _ROUNDS = 15
 _GOAL_SECONDS = 0.3

@@ -1,11 +1,23 @@
-"""How generators write: a part of a page that people also edit, and files of which one generator owns all."""
+"""How generators write: a part of a page that people also edit, tables in Markdown, and whole files."""
 
 from __future__ import annotations
 
 import fcntl
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
+
+from inference_blueprints.report.tables import TextTable
+
+
+def markdown_table(table: TextTable) -> str:
+    """Return a table in Markdown, with figures aligned to the right and without title and notes."""
+    rules = ["---"] * len(table.names) + ["---:"] * len(table.figures)
+    return "\n".join(_line(row) for row in ((*table.names, *table.figures), rules, *table.rows))
+
+
+def _line(cells: Sequence[str]) -> str:
+    return f"| {' | '.join(cells)} |"
 
 
 def fill_section(page: str, name: str, content: str) -> str:

@@ -19,7 +19,7 @@ from typing import Any
 
 import inference_catalog as catalog
 from inference_catalog.catalogue import shipped
-from inference_catalog.published_speeds import published_speeds
+from inference_catalog.figures import published_speeds
 
 #: Attributes of the product of a plain on-demand instance, by the names of both formats.
 _WANTED = {

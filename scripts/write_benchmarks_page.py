@@ -8,8 +8,7 @@ from __future__ import annotations
 import json
 
 import benchmarks
-from benchmarks.harness.discovery import discover
-from benchmarks.harness.recorded_results import markdown
+from benchmarks.harness.recorded_results import discover, markdown
 from inference_blueprints.resources import root
 
 

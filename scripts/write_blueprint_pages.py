@@ -15,8 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
-from generated_files import fill_section, rewrite, write_all
-from markdown_table import markdown_table
+from generated_files import fill_section, markdown_table, rewrite, write_all
 
 from inference_blueprints.loading import load_blueprint
 from inference_blueprints.report.figures import ProcessSummary

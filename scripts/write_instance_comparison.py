@@ -11,8 +11,7 @@ import re
 from pathlib import Path
 from typing import Final
 
-from generated_files import rewrite
-from markdown_table import markdown_table
+from generated_files import markdown_table, rewrite
 
 from inference_blueprints.loading import load_blueprint
 from inference_blueprints.measure.tuning.accelerator_comparison import compare_instances, comparison_table

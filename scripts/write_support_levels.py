@@ -7,8 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from generated_files import fill_section, rewrite
-from markdown_table import markdown_table
+from generated_files import fill_section, markdown_table, rewrite
 
 import inference_catalog as catalog
 from inference_blueprints.loading import load_blueprint

@@ -26,7 +26,7 @@ from inference_constructs.observability import (
     PromqlAlarms,
     QueryPanel,
 )
-from stacks.people import people_topic
+from stacks.shared_parts import people_topic
 
 
 class MonitoringStack(cdk.Stack):

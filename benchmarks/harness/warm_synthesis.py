@@ -15,7 +15,7 @@ from pathlib import Path
 import psutil
 
 from app import build_app
-from benchmarks.harness.timing import interleaved_medians
+from benchmarks.harness.figure import interleaved_medians
 from inference_blueprints.loading import load_blueprint
 
 #: Copying assets takes the same time for every blueprint.

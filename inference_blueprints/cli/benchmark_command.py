@@ -14,8 +14,14 @@ import typer
 
 from inference_blueprints.cli.added_commands import demand_replay
 from inference_blueprints.cli.blueprint_commands import load, writing_model_index
-from inference_blueprints.cli.json_output import print_json
-from inference_blueprints.cli.options import ExitCode, ModelOption, Output, OutputOption, TraceOption
+from inference_blueprints.cli.options import (
+    ExitCode,
+    ModelOption,
+    Output,
+    OutputOption,
+    TraceOption,
+    print_json,
+)
 from inference_contracts.errors import UserError
 
 if TYPE_CHECKING:

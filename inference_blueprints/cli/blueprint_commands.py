@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from inference_blueprints.cli.json_output import print_json
-from inference_blueprints.cli.options import ExitCode, NameOrInput, Output, OutputOption
+from inference_blueprints.cli.options import ExitCode, NameOrInput, Output, OutputOption, print_json
 from inference_contracts.errors import BlueprintError, Problem, UserError
 
 if TYPE_CHECKING:

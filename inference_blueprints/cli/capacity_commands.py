@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from inference_blueprints.cli.json_output import print_json
-from inference_blueprints.cli.options import NameOrPath, Output, OutputOption
+from inference_blueprints.cli.options import NameOrPath, Output, OutputOption, print_json
 from inference_contracts.errors import UserError
 from inference_contracts.number_text import number
 from inference_contracts.units import SECONDS_PER_HOUR

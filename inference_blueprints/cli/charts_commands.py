@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from inference_blueprints.cli.blueprint_commands import load
-from inference_blueprints.cli.json_output import print_json
 from inference_blueprints.cli.lock_commands import OwnFile
-from inference_blueprints.cli.options import Output, OutputOption
+from inference_blueprints.cli.options import Output, OutputOption, print_json
 
 if TYPE_CHECKING:
     from inference_blueprints.loading import LoadedBlueprint

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from inference_blueprints.cli.json_output import print_json
-from inference_blueprints.cli.options import ExitCode, Output
+from inference_blueprints.cli.options import ExitCode, Output, print_json
 
 if TYPE_CHECKING:
     from inference_blueprints.operate.check_results import CheckResult

@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from inference_blueprints.cli.json_output import print_json
-from inference_blueprints.cli.options import NameOrPath, Output, OutputOption
+from inference_blueprints.cli.options import NameOrPath, Output, OutputOption, print_json
 from inference_contracts.errors import UserError
 
 if TYPE_CHECKING:
-    from inference_blueprints.operate.costs.attributed_costs import AttributedCosts
+    from inference_blueprints.operate.attributed_costs import AttributedCosts
 
 _FORMATS = ["%Y-%m-%d", "%Y-%m-%dT%H:%M"]
 _METAVAR = "YYYY-MM-DD[THH:MM]"
@@ -49,9 +48,9 @@ def costs(
 ) -> None:
     """Show what nodes cost in a time, by model and team. What is not known is unattributed."""
     from inference_blueprints.loading import load_blueprint
+    from inference_blueprints.operate.attributed_costs import attributed_costs, batch_tokens
     from inference_blueprints.operate.aws.account import Account
     from inference_blueprints.operate.batch.batch_api_client import signer
-    from inference_blueprints.operate.costs.attributed_costs import attributed_costs, batch_tokens
     from inference_blueprints.report.pricing.rates import (
         load_rates,
         node_rate,

@@ -15,8 +15,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from inference_blueprints.cli.blueprint_commands import load
-from inference_blueprints.cli.json_output import print_json
-from inference_blueprints.cli.options import ExitCode, NameOrPath, Output, OutputOption, option_value
+from inference_blueprints.cli.options import (
+    ExitCode,
+    NameOrPath,
+    Output,
+    OutputOption,
+    option_value,
+    print_json,
+)
 from inference_contracts.errors import UserError
 
 if TYPE_CHECKING:

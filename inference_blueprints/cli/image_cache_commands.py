@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from inference_blueprints.cli.blueprint_commands import load
-from inference_blueprints.cli.json_output import print_json
-from inference_blueprints.cli.options import ExitCode, NameOrPath, Output, OutputOption
+from inference_blueprints.cli.options import ExitCode, NameOrPath, Output, OutputOption, print_json
 from inference_contracts.errors import UserError
 
 if TYPE_CHECKING:

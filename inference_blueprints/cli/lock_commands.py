@@ -8,8 +8,7 @@ from typing import Annotated
 import typer
 
 from inference_blueprints.cli.blueprint_commands import load
-from inference_blueprints.cli.json_output import print_json
-from inference_blueprints.cli.options import ExitCode, Output, OutputOption
+from inference_blueprints.cli.options import ExitCode, Output, OutputOption, print_json
 
 OwnFile = Annotated[str, typer.Argument(metavar="FILE", help="YAML file of your own blueprint.")]
 

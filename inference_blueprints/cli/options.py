@@ -1,14 +1,27 @@
-"""Arguments and options that several commands share."""
+"""Arguments and options that several commands share, and standard output of `--output json`."""
 
 from __future__ import annotations
 
+import json
+import sys
 from collections.abc import Sequence
 from enum import IntEnum, StrEnum
 from itertools import pairwise
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+
+# Standard output of `--output json`: one JSON document per command.
+
+
+def print_json(document: Any) -> None:
+    print(json.dumps(document, indent=2), flush=True)
+
+
+def print_progress(line: str) -> None:
+    """Print a line on standard error, so that standard output holds the result only."""
+    print(line, file=sys.stderr, flush=True)
 
 
 class Output(StrEnum):

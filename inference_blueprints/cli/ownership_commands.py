@@ -8,8 +8,7 @@ from typing import Annotated
 import typer
 
 from inference_blueprints.cli.blueprint_commands import load
-from inference_blueprints.cli.json_output import print_json
-from inference_blueprints.cli.options import NameOrPath, Output, OutputOption
+from inference_blueprints.cli.options import NameOrPath, Output, OutputOption, print_json
 from inference_contracts.errors import UserError
 
 

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from inference_blueprints.cli.blueprint_commands import load
-from inference_blueprints.cli.json_output import print_json, print_progress
-from inference_blueprints.cli.options import NameOrPath, Output, OutputOption
+from inference_blueprints.cli.options import NameOrPath, Output, OutputOption, print_json, print_progress
 from inference_blueprints.report.plan.cells import counted
 from inference_contracts.errors import UserError
 

@@ -7,8 +7,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from inference_blueprints.cli.json_output import print_json, print_progress
-from inference_blueprints.cli.options import ExitCode, NameOrPath, Output, OutputOption
+from inference_blueprints.cli.options import (
+    ExitCode,
+    NameOrPath,
+    Output,
+    OutputOption,
+    print_json,
+    print_progress,
+)
 from inference_contracts.errors import UserError
 
 if TYPE_CHECKING:

@@ -10,7 +10,6 @@ import typer
 
 from inference_blueprints.cli.added_commands import demand_replay
 from inference_blueprints.cli.blueprint_commands import load, write_file, writing_model_index
-from inference_blueprints.cli.json_output import print_json
 from inference_blueprints.cli.options import (
     ExitCode,
     ModelOption,
@@ -18,6 +17,7 @@ from inference_blueprints.cli.options import (
     Output,
     OutputOption,
     TraceOption,
+    print_json,
 )
 from inference_contracts.errors import UserError
 

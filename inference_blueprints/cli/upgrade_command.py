@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from inference_blueprints.cli.json_output import print_json
 from inference_blueprints.cli.lock_commands import OwnFile
-from inference_blueprints.cli.options import ExitCode, Output, OutputOption
+from inference_blueprints.cli.options import ExitCode, Output, OutputOption, print_json
 from inference_contracts.errors import UserError
 
 if TYPE_CHECKING:

@@ -9,7 +9,6 @@ from typing import Annotated, Literal
 import typer
 
 from inference_blueprints.cli.blueprint_commands import load
-from inference_blueprints.cli.json_output import print_json
 from inference_blueprints.cli.options import (
     DEFAULT_RUN_DIRECTORY,
     ExitCode,
@@ -17,6 +16,7 @@ from inference_blueprints.cli.options import (
     Output,
     OutputOption,
     RunDirectory,
+    print_json,
 )
 from inference_blueprints.cli.signal_commands import KeysArgument, SignalArgument, show_signals
 from inference_blueprints.loading import LoadedBlueprint

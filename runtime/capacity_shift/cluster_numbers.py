@@ -63,7 +63,8 @@ class ClusterNumbers(Protocol):
 #
 # The chart of a model sets the floor when it creates the ScaledObject. From then on it keeps what is live,
 # within the range of the blueprint, and Helm overwrites fields of its charts whoever has set them
-# (`inference_constructs.eks.forcing_helm`). So no deployment fails because of a floor, and none lowers it.
+# (`inference_constructs.eks.inference_cluster`). So no deployment fails because of a floor, and none lowers
+# it.
 
 _SCALED_OBJECTS: Final = "/apis/keda.sh/v1alpha1/namespaces/{namespace}/scaledobjects/{name}"
 #: The autoscaler that KEDA creates for a ScaledObject: https://keda.sh/docs/2.20/concepts/scaling-deployments/

@@ -29,7 +29,7 @@ from inference_contracts.ecs_names import (
     SHARED_FOLDER,
     capacity_provider,
 )
-from stacks.pool_parts import reserved_instances
+from stacks.shared_parts import reserved_instances
 
 
 class EcsCapacityStack(cdk.Stack):

@@ -37,7 +37,7 @@ from inference_constructs.network import Gateway
 from inference_constructs.observability import KeptLogGroup, send_traces
 from inference_contracts import ecs_names
 from inference_contracts.task_tags import LABEL_TAGS
-from stacks.canary import add_canary
+from stacks.shared_parts import add_canary
 
 #: Senders ask for the task's address again after this time.
 _NAME_SECONDS = 5

@@ -41,7 +41,7 @@ from inference_constructs.observability import KeptLogGroup
 from inference_constructs.serving import ModelTarget, ModelTargets, keep_artefacts, read_weights
 from inference_constructs.storage import CacheBucket
 from inference_contracts.ecs_names import MAIN_CONTAINER, TAG_KEYS
-from stacks.model_parts import add_kv_cache, artefact_prefixes, mirror_address
+from stacks.shared_parts import add_kv_cache, artefact_prefixes, mirror_address
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from constructs import Construct
 
 import inference_catalog as catalog
 from inference_blueprints.render.eks.chart_values import chart_values
-from inference_blueprints.serving.nodes.pool_quota import pool_quota
+from inference_blueprints.serving.nodes.node_share import pool_quota
 from inference_blueprints.serving.types import ServingPlan
 from inference_blueprints.spec.types import Kueue, Pool, Purchase, Queueing
 from inference_catalog import node_facts
@@ -32,7 +32,7 @@ from inference_constructs.eks import KubectlAccess
 from inference_constructs.helm import HelmRelease
 from inference_contracts.health_names import OVERFLOW_POOL
 from stacks.eks.platform_stack import MODEL_NAMESPACE
-from stacks.pool_parts import reserved_instances
+from stacks.shared_parts import reserved_instances
 
 
 class CapacityStack(cdk.Stack):

@@ -21,7 +21,7 @@ from inference_constructs.helm import HelmRelease
 from inference_constructs.network import Gateway
 from inference_constructs.serving import Backend, ModelRoute, WeightsIdentity
 from inference_constructs.storage import CacheBucket, WeightsMirrorJob
-from stacks.model_parts import add_kv_cache, artefact_prefixes, mirror_address
+from stacks.shared_parts import add_kv_cache, artefact_prefixes, mirror_address
 
 #: Namespace of all models.
 _NAMESPACE = charts()["dynamo-model"].namespace

@@ -24,7 +24,7 @@ from inference_constructs.helm import HelmRelease
 from inference_constructs.network import Gateway
 from inference_constructs.observability import ContainerInsights
 from inference_contracts.operations_names import HEALTH
-from stacks.canary import add_canary
+from stacks.shared_parts import add_canary
 
 
 class ObservabilityStack(cdk.Stack):

@@ -6,7 +6,7 @@ import copy
 
 import pytest
 
-from inference_catalog import fargate_sizes, node_facts
+from inference_catalog import ecs_hosts, node_facts
 from tests.charts.batch_worker import BOTH, CHART, FIXED, RELEASE, SCALED
 from tests.charts.llm_d import of_kind
 from tests.charts.renderings import Manifest, Render, Staged, run_helm
@@ -33,8 +33,8 @@ def test_a_pod_asks_for_what_plans_count(rendered: list[Manifest]) -> None:
     [container] = deployment["spec"]["template"]["spec"]["containers"]
     asked = container["resources"]["requests"]
     assert (asked["cpu"], asked["memory"]) == (
-        str(fargate_sizes.POD_VCPU),
-        f"{fargate_sizes.POD_MEMORY_GIB}Gi",
+        str(ecs_hosts.POD_VCPU),
+        f"{ecs_hosts.POD_MEMORY_GIB}Gi",
     )
 
 

@@ -7,7 +7,7 @@ import subprocess
 from pathlib import Path
 
 from inference_blueprints import tools
-from inference_constructs.eks.forcing_helm import LAYER_HELM, PROGRAM
+from inference_constructs.eks.inference_cluster import LAYER_HELM, PROGRAM
 from inference_local.control_plane.control_plane import ControlPlane
 
 

@@ -15,7 +15,7 @@ from moto import mock_aws
 
 from inference_blueprints.operate.kubernetes import Kubectl
 from inference_catalog import node_facts
-from inference_constructs.operations.shift_controller import SHIFT_DOCUMENT
+from inference_constructs.operations.controller_function import SHIFT_DOCUMENT
 from inference_contracts import operations_names, shift_names
 from inference_contracts.shift_names import ShiftConfiguration
 from inference_local.control_plane.control_plane import ENDLESS_ANNOTATION, ControlPlane

@@ -111,7 +111,7 @@ PROGRAM = """
 import json
 from inference_contracts.errors import BlueprintError
 from inference_blueprints.loading import load_blueprint
-from blueprint_reference import key_tables, rule_list
+from write_blueprint_reference import key_tables, rule_list
 from inference_blueprints.spec.structure import json_schema
 
 warnings = [str(warning) for warning in load_blueprint("right.yaml").warnings]

@@ -14,7 +14,7 @@ import pytest
 from aws_cdk.assertions import Template
 from canary import model_questions
 
-from inference_constructs.observability.canary_alarms import CanaryAlarms
+from inference_constructs.observability.model_canary import CanaryAlarms
 from inference_local.emulator.alarms.alarm_definition import (
     AlarmDefinition,
     MetricStat,

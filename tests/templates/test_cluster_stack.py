@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from inference_constructs.eks.forcing_helm import LAYER_HELM, PROGRAM_PATH
+from inference_constructs.eks.inference_cluster import LAYER_HELM, PROGRAM_PATH
 from tests.templates.conftest import Synthesise
 from tests.templates.support import Templates, text
 

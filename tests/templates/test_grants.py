@@ -20,7 +20,7 @@ from inference_blueprints.resources import root
 from inference_constructs.batch.batch_shard_queue import BatchShardQueue
 from inference_constructs.batch.batch_store import BatchStore
 from inference_constructs.batch.model_worker import ModelWorker
-from inference_constructs.batch.team_inputs import TeamInputs
+from inference_constructs.batch.team_isolation import TeamInputs
 from inference_constructs.eks.pod_identity import PodIdentity
 from inference_constructs.signals.signal_access import SignalAccess
 from inference_constructs.storage.buckets import CacheBucket

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from inference_catalog import image_cache
-from inference_constructs.capacity.image_pull_document import IMAGES_PATTERN
+from inference_constructs.capacity.image_baker_policies import IMAGES_PATTERN
 from tests.templates.conftest import Synthesise
 from tests.templates.support import Templates, listed, statements, text
 

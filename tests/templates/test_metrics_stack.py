@@ -19,7 +19,7 @@ from inference_blueprints.render.ecs.scaling_policies import published_roles
 from inference_blueprints.render.ecs.tasks import TaskReferences, to_register
 from inference_blueprints.serving.plan import build_plan
 from inference_blueprints.spec.types import Observability
-from inference_constructs.network.gateway import Gateway
+from inference_constructs.network.model_load_balancer import Gateway
 from inference_contracts import scale_metrics
 from inference_contracts.scale_metrics import read_roles
 from inference_contracts.trace_names import traces_endpoint_on_ecs

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from inference_constructs.serving.model_targets import listener_priorities, listener_weights
+from inference_constructs.serving.model_route import listener_priorities, listener_weights
 from tests.templates.conftest import Synthesise
 from tests.templates.support import Templates, statements, text
 

@@ -7,7 +7,7 @@ from itertools import pairwise
 import aws_cdk as cdk
 from aws_cdk.assertions import Template
 
-from inference_constructs.ecs.role_scaling import LoadTarget, RoleScaling, TaskFloor
+from inference_constructs.ecs.serving_service import LoadTarget, RoleScaling, TaskFloor
 from inference_contracts.scale_metrics import METRIC_DIMENSIONS
 
 DIMENSIONS = dict(

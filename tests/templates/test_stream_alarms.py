@@ -11,8 +11,7 @@ import pytest
 from aws_cdk import aws_sns as sns
 from aws_cdk.assertions import Template
 
-from inference_constructs.streaming.stream_alarms import StreamAlarms
-from inference_constructs.streaming.stream_metrics import StreamMetrics
+from inference_constructs.streaming.stream_monitoring import StreamAlarms, StreamMetrics
 from inference_contracts.streaming_job import DEAD_LETTERS_METRIC
 from inference_local.emulator.alarms.alarm_definition import MetricStat, parse_alarm
 from inference_local.emulator.alarms.metric_alarms import evaluate

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from benchmarks.harness.timing import ROOT, BenchmarkError
+from benchmarks.harness.figure import ROOT, BenchmarkError
 from inference_local.emulator.emulator import Emulator
 
 sys.path.append(str(ROOT / "runtime"))

@@ -8,13 +8,14 @@ from typing import Any
 from inference_catalog.catalogue import shipped
 from inference_catalog.configurations.config_fields import Architecture, ConfigFields, ModelConfigError
 from inference_catalog.configurations.draft_shape import describe_draft, draft_class
-from inference_catalog.configurations.quantisation import read_scheme, weight_sizes
-from inference_catalog.configurations.text_shape import TextShape, read_text_shape, read_vision_shape
-from inference_catalog.configurations.weight_modules import (
+from inference_catalog.configurations.quantisation import (
     WeightModules,
     language_modules,
     prediction_modules,
+    read_scheme,
+    weight_sizes,
 )
+from inference_catalog.configurations.text_shape import TextShape, read_text_shape, read_vision_shape
 
 _BILLION = 1e9
 _PLAIN_BYTES = 2

@@ -12,8 +12,7 @@ if TYPE_CHECKING:
     from inference_constructs.batch.batch_shard_queue import BatchShardQueue
     from inference_constructs.batch.batch_store import BatchStore
     from inference_constructs.batch.model_worker import ModelWorker, WorkerCount
-    from inference_constructs.batch.team_inputs import TeamInputs
-    from inference_constructs.batch.team_isolation import isolate_teams
+    from inference_constructs.batch.team_isolation import TeamInputs, isolate_teams
     from inference_constructs.batch.worker_deployment import WorkerDeployment
     from inference_constructs.batch.worker_image import WorkerImage
 else:

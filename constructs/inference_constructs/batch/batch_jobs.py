@@ -25,7 +25,7 @@ from inference_constructs.batch.batch_shard_queue import BatchShardQueue
 from inference_constructs.batch.batch_store import BatchStore
 from inference_constructs.batch.job_functions import OTHER_FUNCTIONS, STATE_FUNCTIONS, JobFunction
 from inference_constructs.batch.job_states import JobResources, job_definition
-from inference_constructs.batch.team_inputs import TeamInputs
+from inference_constructs.batch.team_isolation import TeamInputs
 from inference_constructs.code_staging import function_code
 from inference_constructs.findings import acknowledge, acknowledge_grants, acknowledge_wildcards
 from inference_constructs.function_calls import scheduler_role, undelivered_events

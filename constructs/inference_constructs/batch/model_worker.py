@@ -10,7 +10,7 @@ from aws_cdk import aws_stepfunctions as sfn
 
 from inference_constructs.batch.batch_shard_queue import BatchShardQueue
 from inference_constructs.batch.batch_store import BatchStore
-from inference_constructs.batch.team_inputs import TeamInputs
+from inference_constructs.batch.team_isolation import TeamInputs
 
 #: Reason for the wildcards in its policy.
 WILDCARDS = "The names of the objects of jobs and teams are not known at deployment."

@@ -17,14 +17,14 @@ from inference_catalog.log_groups import state_machine_log_group
 from inference_catalog.node_images import image_parameter
 from inference_catalog.releases import NodeImage
 from inference_catalog.tags import PLATFORM_TAG
-from inference_constructs.capacity.bottlerocket import baking_settings
 from inference_constructs.capacity.image_baker_policies import (
     BakerScope,
     baker_statements,
     log_delivery_statement,
+    pull_document,
 )
 from inference_constructs.capacity.image_baking_states import BakingResources, baking_definition
-from inference_constructs.capacity.image_pull_document import pull_document
+from inference_constructs.capacity.node_settings import baking_settings
 from inference_constructs.findings import acknowledge, acknowledge_managed_policies, acknowledge_wildcards
 from inference_constructs.policy_statements import policy_document
 

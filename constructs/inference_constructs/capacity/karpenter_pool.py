@@ -23,7 +23,7 @@ from inference_catalog.node_facts import (
 from inference_catalog.node_images import NEURON_RESOURCE, NVIDIA_RESOURCE, image_parameter
 from inference_catalog.operating_system import KUBE_RESERVED_MIB, OperatingSystem
 from inference_catalog.releases import NodeImage
-from inference_constructs.capacity import al2023, bottlerocket
+from inference_constructs.capacity import node_settings
 from inference_constructs.capacity.reserved_instances import ReservedInstances
 
 Manifest = dict[str, Any]
@@ -107,7 +107,7 @@ def node_class(pool: PoolProperties, nodes: NodeProperties) -> Manifest:
         "securityGroupSelectorTerms": [{"id": group} for group in groups],
         "subnetSelectorTerms": [{"id": subnet} for subnet in nodes.subnet_ids],
         "tags": dict(nodes.tags),
-        "userData": al2023.user_data() if on_al2023 else _bottlerocket_settings(pool),
+        "userData": node_settings.user_data() if on_al2023 else _bottlerocket_settings(pool),
         **_network_interfaces(pool),
     }
     if pool.uses_instance_store:
@@ -125,7 +125,7 @@ def node_class(pool: PoolProperties, nodes: NodeProperties) -> Manifest:
 def _bottlerocket_settings(pool: PoolProperties) -> str:
     """Return the user data of a pool on Bottlerocket."""
     neuron = pool.instance_types[0].device_resource == NEURON_RESOURCE
-    return bottlerocket.settings(efa=pool.efa, neuron=neuron)
+    return node_settings.settings(efa=pool.efa, neuron=neuron)
 
 
 def _bottlerocket(pool: PoolProperties) -> Manifest:

@@ -6,28 +6,27 @@ from inference_constructs.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from inference_constructs.ecs.discovery_certificates import DiscoveryCertificates
-    from inference_constructs.ecs.discovery_files import DiscoveryFiles
-    from inference_constructs.ecs.discovery_member import DiscoveryMember, MemberPlace
+    from inference_constructs.ecs.discovery_member import DiscoveryFiles, DiscoveryMember, MemberPlace
     from inference_constructs.ecs.discovery_roles import DiscoveryRoles
     from inference_constructs.ecs.group_capacity import GroupCapacity
-    from inference_constructs.ecs.host_launch_template import HostLaunchTemplate
-    from inference_constructs.ecs.host_properties import HostProperties
+    from inference_constructs.ecs.host_launch_template import HostLaunchTemplate, HostProperties
     from inference_constructs.ecs.host_role import HostRole
     from inference_constructs.ecs.host_start import host_user_data
     from inference_constructs.ecs.inference_ecs_cluster import InferenceEcsCluster
     from inference_constructs.ecs.managed_capacity import ManagedCapacity, ManagedHostRoles
-    from inference_constructs.ecs.role_scaling import LoadTarget, RoleScaling, TaskFloor
     from inference_constructs.ecs.serving_service import (
         HostService,
+        LoadTarget,
+        RoleScaling,
         ServiceNetwork,
         ServiceProperties,
         ServiceTarget,
         ServingService,
+        TaskFloor,
     )
     from inference_constructs.ecs.task_roles import ExecutionRole, TaskRole
     from inference_constructs.ecs.weights_mirror_build import WeightsMirrorBuild
-    from inference_constructs.ecs.worker_cluster import WorkerCluster
-    from inference_constructs.ecs.worker_service import WorkerService
+    from inference_constructs.ecs.worker_service import WorkerCluster, WorkerService
 else:
     __getattr__ = lazy_names(__name__, __file__)
 

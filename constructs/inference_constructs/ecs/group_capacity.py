@@ -9,8 +9,7 @@ from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_ecs as ecs
 from constructs import Construct
 
-from inference_constructs.ecs.host_launch_template import HostLaunchTemplate
-from inference_constructs.ecs.host_properties import HostProperties
+from inference_constructs.ecs.host_launch_template import HostLaunchTemplate, HostProperties
 from inference_constructs.findings import acknowledge
 
 _Group = autoscaling.CfnAutoScalingGroup

@@ -12,7 +12,7 @@ from aws_cdk import aws_ecs as ecs
 from aws_cdk import aws_iam as iam
 from constructs import Construct
 
-from inference_constructs.ecs.host_properties import HostProperties
+from inference_constructs.ecs.host_launch_template import HostProperties
 from inference_constructs.findings import acknowledge_managed_policies, managed_policy
 
 #: Longest time for which ECS keeps a host without tasks, in seconds (Amazon ECS API Reference,

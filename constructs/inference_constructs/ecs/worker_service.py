@@ -8,20 +8,62 @@ from itertools import pairwise
 import aws_cdk as cdk
 from aws_cdk import aws_applicationautoscaling as autoscaling
 from aws_cdk import aws_cloudwatch as cloudwatch
+from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_ecr as ecr
 from aws_cdk import aws_ecs as ecs
 from aws_cdk import aws_iam as iam
 from constructs import Construct
 
-from inference_catalog import fargate_sizes
+from inference_catalog import ecs_hosts
 from inference_constructs.batch.batch_shard_queue import BatchShardQueue
 from inference_constructs.batch.model_worker import WILDCARDS, ModelWorker, WorkerCount
 from inference_constructs.ecs.serving_service import strategy_nonce
 from inference_constructs.ecs.task_roles import fargate_task
-from inference_constructs.ecs.worker_cluster import WorkerCluster
 from inference_constructs.findings import acknowledge, acknowledge_grants
+from inference_constructs.network.model_load_balancer import Gateway
 from inference_constructs.observability.kept_log_group import short_log
 from inference_contracts import batch_names
+
+
+class WorkerCluster(ecs.Cluster):
+    """A Fargate cluster. Its tasks can reach AWS and the models, and accept no connections.
+
+    Parameters
+    ----------
+    vpc
+        VPC whose private subnets hold the tasks.
+    gateway
+        The models' load balancer.
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        construct_id: str,
+        *,
+        vpc: ec2.IVpc,
+        gateway: Gateway,
+    ) -> None:
+        super().__init__(
+            scope,
+            construct_id,
+            vpc=vpc,
+            container_insights_v2=ecs.ContainerInsights.ENABLED,
+            enable_fargate_capacity_providers=True,
+        )
+        self.security_group = ec2.SecurityGroup(
+            self,
+            "Tasks",
+            vpc=vpc,
+            allow_all_outbound=False,
+            description="Batch workers, to AWS and to the models",
+        )
+        self.security_group.add_egress_rule(ec2.Peer.any_ipv4(), ec2.Port.tcp(443), "AWS")
+        self.security_group.add_egress_rule(
+            ec2.Peer.security_group_id(gateway.security_group_id), ec2.Port.tcp(gateway.port), "Models"
+        )
+        self.subnets = ec2.SubnetSelection(subnets=vpc.private_subnets)
+
 
 #: Longest time that Fargate allows between SIGTERM and SIGKILL (Amazon ECS API, ContainerDefinition).
 _STOP_SECONDS = 120
@@ -76,7 +118,7 @@ class WorkerService(Construct):
             # If the service scales with its queue, a deployment must not reset the number of tasks.
             desired_count=None if count.follows_the_queue else count.maximum,
             force_new_deployment=ecs.ForceNewDeployment(enabled=True, nonce=_nonce(strategies)),
-            max_healthy_percent=fargate_sizes.TASKS_WHILE_REPLACED * 100,
+            max_healthy_percent=ecs_hosts.TASKS_WHILE_REPLACED * 100,
             min_healthy_percent=50,
             propagate_tags=ecs.PropagatedTagSource.SERVICE,
             security_groups=[cluster.security_group],
@@ -93,8 +135,8 @@ class WorkerService(Construct):
         """Add the definition of a task."""
         definition = fargate_task(
             self,
-            cpu=fargate_sizes.TASK_VCPU * 1024,
-            memory_mib=fargate_sizes.TASK_MEMORY_GIB * 1024,
+            cpu=ecs_hosts.TASK_VCPU * 1024,
+            memory_mib=ecs_hosts.TASK_MEMORY_GIB * 1024,
             execution_role=execution_role,
             task_role=self._task_role(cluster),
             volumes=[ecs.Volume(name="temporary")],

@@ -14,11 +14,10 @@ if TYPE_CHECKING:
     )
     from inference_constructs.eks.inference_cluster import InferenceCluster
     from inference_constructs.eks.kubectl_access import KubectlAccess
-    from inference_constructs.eks.node_role import NodeRole
     from inference_constructs.eks.pod_identity import PodIdentity
     from inference_constructs.eks.pod_scaler import SCALER_ACCOUNT, PodScaler
     from inference_constructs.eks.secret_sync import SecretSync
-    from inference_constructs.eks.system_nodegroup import SystemNodegroup
+    from inference_constructs.eks.system_nodegroup import NodeRole, SystemNodegroup
 else:
     __getattr__ = lazy_names(__name__, __file__)
 

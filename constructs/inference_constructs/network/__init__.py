@@ -6,9 +6,8 @@ from inference_constructs.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from inference_constructs.network.cluster_vpc import ClusterVpc
-    from inference_constructs.network.gateway import Gateway
     from inference_constructs.network.load_balancer_controller_identity import LoadBalancerControllerIdentity
-    from inference_constructs.network.model_load_balancer import ModelLoadBalancer
+    from inference_constructs.network.model_load_balancer import Gateway, ModelLoadBalancer
 else:
     __getattr__ = lazy_names(__name__, __file__)
 

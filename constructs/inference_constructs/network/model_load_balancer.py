@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import aws_cdk as cdk
 from aws_cdk import aws_certificatemanager as acm
@@ -13,7 +14,30 @@ from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
 from inference_constructs.findings import acknowledge
-from inference_constructs.network.gateway import Gateway
+
+# The models' load balancer as plain values, for stacks that add a model to it.
+
+
+@dataclass(frozen=True)
+class Gateway:
+    """The models' load balancer, for references from other stacks."""
+
+    vpc_id: str
+    """VPC of the target groups."""
+    listener_arn: str
+    """Listener that routes by host name."""
+    zone_name: str
+    """Private zone. Each name in it is an alias of the load balancer."""
+    scheme: str
+    """``http`` or ``https``."""
+    security_group_id: str
+    """Security group whose rules admit callers."""
+
+    @property
+    def port(self) -> int:
+        """TCP port of the listener."""
+        return 443 if self.scheme == "https" else 80
+
 
 #: Idle timeout of a connection, in seconds. A queued prompt or an answer without streaming sends nothing
 #: until it is complete, so this limits the longest request. 4000 s is the maximum of the service.

@@ -6,7 +6,6 @@ from inference_constructs.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from inference_constructs.observability.alarm_topic import AlarmTopic
-    from inference_constructs.observability.canary_alarms import CanaryAlarms
     from inference_constructs.observability.container_insights import ContainerInsights
     from inference_constructs.observability.kept_log_group import KeptLogGroup
     from inference_constructs.observability.metric_dashboard import (
@@ -15,7 +14,7 @@ if TYPE_CHECKING:
         NamedMetric,
         QueryPanel,
     )
-    from inference_constructs.observability.model_canary import ModelCanary
+    from inference_constructs.observability.model_canary import CanaryAlarms, ModelCanary
     from inference_constructs.observability.promql_alarms import AlarmQuery, PromqlAlarms
     from inference_constructs.observability.trace_permission import send_traces
 else:

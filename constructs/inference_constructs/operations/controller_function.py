@@ -15,13 +15,16 @@ from constructs import Construct
 
 from inference_catalog import parquet_layers
 from inference_catalog.log_groups import controller_log_group
+from inference_constructs.batch.batch_store import BatchStore
 from inference_constructs.code_staging import function_code
 from inference_constructs.findings import acknowledge, acknowledge_wildcards
 from inference_constructs.function_calls import NOT_REPEATED, scheduler_role
 from inference_constructs.network.function_interfaces import INTERFACE_ACTIONS, let_connect
 from inference_constructs.observability.kept_log_group import KeptLogGroup
 from inference_constructs.operations.controller_place import ControllerPlace
+from inference_contracts import shift_names
 from inference_contracts.operations_names import CONTROLLER_CALLS
+from inference_contracts.shift_names import ShiftConfiguration
 from inference_runtime import runtime_directory
 
 #: What `OperationsTable` calls. Writes are transactions of puts, which need the permission of a put:
@@ -198,3 +201,60 @@ class MinuteSchedule(Construct):
                 role=role.without_policy_updates(),
             ),
         )
+
+
+# The capacity shift: a function that moves capacity between real time and batch each minute.
+
+#: Name of the document with the configuration, in the function's code.
+SHIFT_DOCUMENT = "shift.json"
+
+
+class ShiftController(Construct):
+    """A function that forecasts demand, and sets floors of workers and quotas of batch.
+
+    Parameters
+    ----------
+    place
+        What the controllers of the cell share.
+    shift
+        What it moves, and whether it does or only observes.
+    batch
+        Batch's tables. It may write ceilings, and nothing else.
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        construct_id: str,
+        *,
+        place: ControllerPlace,
+        shift: ShiftConfiguration,
+        batch: BatchStore,
+    ) -> None:
+        super().__init__(scope, construct_id)
+        role = controller_role(self, "Role", place)
+        if shift.action == "shift":
+            batch.grant_ceilings(role)
+        self.function = ControllerFunction(
+            self,
+            "Minute",
+            place=place,
+            name=shift_names.SHIFT_CONTROLLER,
+            role=role,
+            code=controller_code("capacity_shift", {SHIFT_DOCUMENT: shift.as_json()}),
+            handler="capacity_shift.handlers.shift",
+            environment={
+                shift_names.SHIFT_CONFIGURATION: SHIFT_DOCUMENT,
+                shift_names.SHIFT_BATCH_TABLE: batch.table_name,
+            },
+            # A new process reads two weeks of demand first.
+            timeout_seconds=55,
+        )
+        MinuteSchedule(
+            self,
+            "Schedule",
+            place=place,
+            function=self.function,
+            says="Forecasts demand and shifts capacity between real time and batch",
+        )
+        place.cluster.grant_shift(self, role, shift)

@@ -5,8 +5,13 @@ from typing import TYPE_CHECKING
 from inference_constructs.lazy_names import lazy_names
 
 if TYPE_CHECKING:
-    from inference_constructs.serving.model_route import Backend, ModelRoute
-    from inference_constructs.serving.model_targets import ModelTarget, ModelTargets, listener_priorities
+    from inference_constructs.serving.model_route import (
+        Backend,
+        ModelRoute,
+        ModelTarget,
+        ModelTargets,
+        listener_priorities,
+    )
     from inference_constructs.serving.weights_identity import WeightsIdentity
     from inference_constructs.serving.weights_permissions import keep_artefacts, read_weights
 else:

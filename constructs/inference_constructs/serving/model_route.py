@@ -2,15 +2,176 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import hashlib
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from aws_cdk import aws_eks_v2 as eks
+from aws_cdk import aws_elasticloadbalancingv2 as elbv2
 from constructs import Construct
 
-from inference_constructs.network.gateway import Gateway
-from inference_constructs.serving.model_targets import ModelTarget, ModelTargets
+from inference_constructs.network.model_load_balancer import Gateway
+from inference_contracts.request_filter import API_PATHS
+
+#: Limits of Application Load Balancers
+#: (https://docs.aws.amazon.com/elasticloadbalancing/latest/APIReference/).
+_LAST_PRIORITY = 50_000
+_LARGEST_WEIGHT = 999
+_LONGEST_DEREGISTRATION_SECONDS = 3600
+
+
+@dataclass(frozen=True)
+class ModelTarget:
+    """The entry point of one deployment."""
+
+    name: str
+    """Name of the deployment."""
+    port: int
+    """Port of the entry point."""
+    health_path: str
+    """Path that answers 200 when the entry point can accept requests."""
+    weight: int
+    """Share of the requests, relative to the weights of the other deployments."""
+    drain_seconds: int
+    """Time for streams to end before an entry point stops, in seconds."""
+
+
+class ModelTargets(Construct):
+    """One target group per deployment, and the listener's rule for the model's host name.
+
+    Parameters
+    ----------
+    host_name
+        Host name of the model.
+    gateway
+        The models' load balancer.
+    priority
+        Priority of the rule, unique on the listener. The order does not matter, because host names are
+        distinct.
+    targets
+        The deployments' entry points.
+
+    Attributes
+    ----------
+    groups
+        Target group of each deployment, by its name.
+    rule
+        The listener's rule. A target group may get targets only after it exists.
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        construct_id: str,
+        *,
+        host_name: str,
+        gateway: Gateway,
+        priority: int,
+        targets: Sequence[ModelTarget],
+    ) -> None:
+        super().__init__(scope, construct_id)
+        self.groups = {target.name: self._target_group(target, gateway.vpc_id) for target in targets}
+        weights = listener_weights({target.name: target.weight for target in targets})
+        self.rule = self._rule(gateway.listener_arn, _conditions(host_name), priority, self.groups, weights)
+
+    def _target_group(self, target: ModelTarget, vpc_id: str) -> elbv2.CfnTargetGroup:
+        """Add the target group of a deployment. Its targets get time to end their streams."""
+        drain = min(target.drain_seconds, _LONGEST_DEREGISTRATION_SECONDS)
+        attribute = elbv2.CfnTargetGroup.TargetGroupAttributeProperty
+        return elbv2.CfnTargetGroup(
+            self,
+            f"Targets-{target.name}",
+            vpc_id=vpc_id,
+            target_type="ip",
+            port=target.port,
+            protocol="HTTP",
+            health_check_path=target.health_path,
+            health_check_interval_seconds=10,
+            health_check_timeout_seconds=5,
+            healthy_threshold_count=2,
+            unhealthy_threshold_count=2,
+            target_group_attributes=[
+                attribute(key="deregistration_delay.timeout_seconds", value=str(drain)),
+                attribute(key="load_balancing.algorithm.type", value="least_outstanding_requests"),
+            ],
+        )
+
+    def _rule(
+        self,
+        listener_arn: str,
+        conditions: list[elbv2.CfnListenerRule.RuleConditionProperty],
+        priority: int,
+        groups: Mapping[str, elbv2.CfnTargetGroup],
+        weights: Mapping[str, int],
+    ) -> elbv2.CfnListenerRule:
+        """Add the rule that distributes the host's requests over the target groups by weight."""
+        rule = elbv2.CfnListenerRule
+        targets = [
+            rule.TargetGroupTupleProperty(target_group_arn=group.ref, weight=weights[name])
+            for name, group in groups.items()
+        ]
+        return rule(
+            self,
+            "Rule",
+            listener_arn=listener_arn,
+            priority=priority,
+            conditions=conditions,
+            actions=[
+                rule.ActionProperty(
+                    type="forward", forward_config=rule.ForwardConfigProperty(target_groups=targets)
+                )
+            ],
+        )
+
+
+def _conditions(host_name: str) -> list[elbv2.CfnListenerRule.RuleConditionProperty]:
+    """Return what a request must match: the host name, and a path of the API.
+
+    Entry points have further paths on the same port, for their operator: four requests to ``/busy_threshold``
+    of Dynamo's frontend stop a model. Other paths have the answer of the listener.
+    """
+    rule = elbv2.CfnListenerRule
+    host = rule.RuleConditionProperty(
+        field="host-header", host_header_config=rule.HostHeaderConfigProperty(values=[host_name])
+    )
+    path = rule.RuleConditionProperty(
+        field="path-pattern", path_pattern_config=rule.PathPatternConfigProperty(values=list(API_PATHS))
+    )
+    return [host, path]
+
+
+def listener_priorities(names: Sequence[str]) -> dict[str, int]:
+    """Return a listener priority for each name. It rarely depends on the other names.
+
+    Parameters
+    ----------
+    names
+        Names of all models on the listener.
+
+    Returns
+    -------
+    dict
+        Distinct priorities, 1 to 50,000, from a hash of the name. If two names have the same hash, the later
+        one in alphabetical order gets the next free priority.
+    """
+    taken: dict[int, str] = {}
+    for name in sorted(names):
+        priority = int.from_bytes(hashlib.sha256(name.encode()).digest()[:8], "big") % _LAST_PRIORITY
+        while priority in taken:
+            priority = (priority + 1) % _LAST_PRIORITY
+        taken[priority] = name
+    return {name: priority + 1 for priority, name in taken.items()}
+
+
+def listener_weights(shares: Mapping[str, int]) -> dict[str, int]:
+    """Scale shares to the weights that a listener allows.
+
+    shares: Positive shares by name, of any size.
+    Returns: Weights in the same proportions, 1 to 999.
+    """
+    scale = min(1.0, _LARGEST_WEIGHT / max(shares.values()))
+    return {name: max(1, round(share * scale)) for name, share in shares.items()}
 
 
 @dataclass(frozen=True)

@@ -13,9 +13,12 @@ if TYPE_CHECKING:
     from inference_constructs.streaming.history_isolation import OwnedHistory, isolate_histories
     from inference_constructs.streaming.job_program import JobProgram
     from inference_constructs.streaming.job_tools import JobTools
-    from inference_constructs.streaming.stream_alarms import StreamAlarms
-    from inference_constructs.streaming.stream_dashboard import ShownStream, StreamDashboard
-    from inference_constructs.streaming.stream_metrics import StreamMetrics
+    from inference_constructs.streaming.stream_monitoring import (
+        ShownStream,
+        StreamAlarms,
+        StreamDashboard,
+        StreamMetrics,
+    )
     from inference_constructs.streaming.streaming_setup import StreamingSetup
     from inference_constructs.streaming.streaming_store import StreamingStore
 else:

@@ -14,8 +14,11 @@ from itertools import pairwise
 
 import aiohttp
 
-from inference_blueprints.measure.completions.completion_client import CompletionClient, RequestOutcome
-from inference_blueprints.measure.completions.counted_stream import CountingClient
+from inference_blueprints.measure.completions.completion_client import (
+    CompletionClient,
+    CountingClient,
+    RequestOutcome,
+)
 from inference_blueprints.measure.completions.image_client import ImageClient
 from inference_blueprints.measure.replay.open_loop import OpenLoop, Pacing, ProgressCallback
 from inference_blueprints.measure.replay.prompt_writer import PromptWriter

@@ -21,8 +21,7 @@ from inference_blueprints.serving.performance import ProfileFinder, operation, r
 from inference_blueprints.serving.resolved import catalog_name, resolve
 from inference_blueprints.spec.types import Blueprint, Pool
 from inference_catalog import InstanceType
-from inference_catalog.figures import LatencyProfile
-from inference_catalog.published_speeds import PublishedSpeed, published_speeds, same_shape
+from inference_catalog.figures import LatencyProfile, PublishedSpeed, published_speeds, same_shape
 from inference_catalog.service_prices import capacity_block_price
 from inference_contracts.units import MILLION, SECONDS_PER_HOUR
 

@@ -10,7 +10,7 @@ from typing import Any, Literal
 from botocore.exceptions import ClientError
 
 from inference_blueprints.operate.aws.account import Account, describe_error
-from inference_blueprints.serving.nodes.pool_quota import images_digest, pool_images
+from inference_blueprints.serving.nodes.node_share import images_digest, pool_images
 from inference_blueprints.serving.types import ServingPlan
 from inference_blueprints.spec.types import Blueprint, Pool
 from inference_blueprints.spec.wording import allowed, quote, suggestion

@@ -57,7 +57,7 @@ from inference_blueprints.render.ecs.tasks import (
     TaskVolume,
 )
 from inference_blueprints.serving.types import DeploymentPlan, HttpProbe, NodeCache, Process
-from inference_catalog.fargate_sizes import fargate_size
+from inference_catalog.ecs_hosts import fargate_size
 from inference_catalog.log_groups import model_log_group
 from inference_contracts.ecs_names import (
     MAIN_CONTAINER,

@@ -13,7 +13,7 @@ from inference_blueprints.report.figures import CostItem
 from inference_blueprints.serving.estimates.request_estimates import frontend_size
 from inference_blueprints.serving.resolved import ResolvedWorkers
 from inference_blueprints.serving.stacks import STACKS
-from inference_catalog.fargate_sizes import fargate_size
+from inference_catalog.ecs_hosts import fargate_size
 from inference_contracts.ecs_names import DISCOVERY_MEMBERS
 from inference_contracts.units import MIB_PER_GIB
 

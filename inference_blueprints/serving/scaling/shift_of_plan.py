@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from inference_blueprints.serving.nodes.ecs_capacity import managed_pools
-from inference_blueprints.serving.nodes.pool_quota import pool_quota
+from inference_blueprints.serving.nodes.node_share import pool_quota
 from inference_blueprints.serving.resolved import ResolvedWorkers, resolve
 from inference_blueprints.serving.scaling.worker_load import worker_load
 from inference_blueprints.serving.types import DeploymentPlan, ServingPlan

@@ -34,8 +34,7 @@ from inference_blueprints.serving.stacks.engine_process import (
     worker_resources,
 )
 from inference_blueprints.serving.stacks.request_filter import add_filter
-from inference_blueprints.serving.stacks.request_tracing import trace_arguments, trace_environment
-from inference_blueprints.serving.stacks.serving_stack import ServingStack
+from inference_blueprints.serving.stacks.serving_stack import ServingStack, trace_arguments, trace_environment
 from inference_blueprints.serving.types import CompiledArtefacts, Port, Process, WeightsBucket
 from inference_blueprints.serving.weights_loading import mirror_release, never_change
 

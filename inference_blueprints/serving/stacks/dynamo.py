@@ -36,8 +36,13 @@ from inference_blueprints.serving.stacks.engine_process import (
     worker_resources,
 )
 from inference_blueprints.serving.stacks.request_filter import add_filter
-from inference_blueprints.serving.stacks.request_tracing import trace_arguments, trace_environment
-from inference_blueprints.serving.stacks.serving_stack import ServingStack, engine_reasoning, vocabulary_hosts
+from inference_blueprints.serving.stacks.serving_stack import (
+    ServingStack,
+    engine_reasoning,
+    trace_arguments,
+    trace_environment,
+    vocabulary_hosts,
+)
 from inference_blueprints.serving.types import (
     EnginePort,
     EnvironmentValue,

@@ -37,8 +37,7 @@ from inference_blueprints.serving.stacks.engine_process import (
     worker_resources,
 )
 from inference_blueprints.serving.stacks.request_filter import add_filter, arguments_in_front_of
-from inference_blueprints.serving.stacks.request_tracing import trace_arguments, trace_environment
-from inference_blueprints.serving.stacks.serving_stack import ServingStack
+from inference_blueprints.serving.stacks.serving_stack import ServingStack, trace_arguments, trace_environment
 from inference_blueprints.serving.types import (
     ApproximatePicker,
     EndpointPicker,

@@ -10,8 +10,11 @@ from enum import StrEnum
 
 import aiohttp
 
-from inference_blueprints.measure.completions.completion_client import CompletionClient, RequestOutcome
-from inference_blueprints.measure.completions.counted_stream import WRONG_COUNT
+from inference_blueprints.measure.completions.completion_client import (
+    WRONG_COUNT,
+    CompletionClient,
+    RequestOutcome,
+)
 from inference_blueprints.measure.tokenizer import random_text
 from inference_blueprints.serving.autoscaling.scaled_object import ScaledObject
 from inference_local.scaling.elastic_run import ElasticRun

@@ -12,8 +12,7 @@ from typing import Self
 
 import aiohttp
 
-from inference_blueprints.measure.completions.completion_client import CompletionClient
-from inference_blueprints.measure.completions.counted_stream import CountedStream
+from inference_blueprints.measure.completions.completion_client import CompletionClient, CountedStream
 from inference_blueprints.measure.tokenizer import random_text
 
 _PERIOD_SECONDS = 0.05

@@ -9,8 +9,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from batch.embedded_metrics import emit
+from inference_blueprints.operate.attributed_costs import batch_tokens
 from inference_blueprints.operate.aws.account import Account
-from inference_blueprints.operate.costs.attributed_costs import batch_tokens
 from inference_contracts import batch_names
 from inference_local.emulator.alarms.log_metrics import embedded_metrics
 from inference_local.emulator.emulator import Emulator

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import pytest
 
 from inference_blueprints.loading import load_blueprint
-from inference_blueprints.operate.costs.attributed_costs import IDLE, Ask, attributed_costs
+from inference_blueprints.operate.attributed_costs import IDLE, Ask, attributed_costs
 from inference_blueprints.render.monitoring.cost_shares import UNATTRIBUTED, PoolHour, model_costs
 from inference_blueprints.render.monitoring.recording_rules import NodePrice, rule_file, rules
 from inference_blueprints.report.pricing.rates import CustomRates, node_rate, prices_for

@@ -9,8 +9,8 @@ from contextlib import contextmanager
 
 import pytest
 
+from benchmarks.harness.figure import BenchmarkError
 from benchmarks.harness.live import ask_in_turns, with_kv_blocks
-from benchmarks.harness.timing import BenchmarkError
 from inference_blueprints.loading import load_blueprint
 from inference_blueprints.measure.replay.scaled_trace import PrefixBlock, ScaledRequest
 from inference_blueprints.serving.plan import build_plan

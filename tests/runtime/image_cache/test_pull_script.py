@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from inference_constructs.capacity.image_pull_document import pull_document
+from inference_constructs.capacity.image_baker_policies import pull_document
 
 pytestmark = pytest.mark.clock
 

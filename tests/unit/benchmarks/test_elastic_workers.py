@@ -6,8 +6,7 @@ import pytest
 
 from benchmarks import elastic_workers
 from benchmarks.harness.load_spikes import LoadSpike, drawn_spikes, with_spikes
-from benchmarks.harness.planned_worker import PlannedWorker, planned_worker
-from benchmarks.harness.scaling_ways import ScalingWays
+from benchmarks.harness.planned_worker import PlannedWorker, ScalingWays, planned_worker
 from inference_blueprints.loading import load_blueprint
 from inference_blueprints.report.plan.sections.cold_starts import COLD_STARTS
 from inference_blueprints.report.plan.summary import summarise

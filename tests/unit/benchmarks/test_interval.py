@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from benchmarks.harness.interval import interval, interval_figures
+from benchmarks.harness.figure import interval, interval_figures
 
 TEN = [float(each) for each in range(1, 11)]
 

@@ -14,10 +14,8 @@ import pytest
 
 import benchmarks
 from benchmarks import __main__ as runner
-from benchmarks.harness.discovery import UnknownBenchmarkError, choose, discover
-from benchmarks.harness.figure import Figure
-from benchmarks.harness.recorded_results import benchmark_of
-from benchmarks.harness.timing import ROOT
+from benchmarks.harness.figure import ROOT, Figure
+from benchmarks.harness.recorded_results import UnknownBenchmarkError, benchmark_of, choose, discover
 
 _FAST = '"""What fast measures."""\nfrom benchmarks.harness.figure import Figure\n'
 _FIGURES = {
@@ -40,7 +38,7 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleT
     for name, figures in _FIGURES.items():
         (folder / f"{name}.py").write_text(f"{_FAST}def measure():\n    return {figures}\n")
     (folder / "broken.py").write_text(
-        '"""Broken."""\nfrom benchmarks.harness.timing import BenchmarkError\n'
+        '"""Broken."""\nfrom benchmarks.harness.figure import BenchmarkError\n'
         "def measure():\n    raise BenchmarkError('python ended with 3')\n"
     )
     monkeypatch.syspath_prepend(tmp_path)

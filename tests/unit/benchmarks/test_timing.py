@@ -6,8 +6,13 @@ import sys
 
 import pytest
 
+from benchmarks.harness.figure import (
+    BenchmarkError,
+    cost,
+    interleaved_medians,
+    wall_seconds,
+)
 from benchmarks.harness.generated import generated_blueprint
-from benchmarks.harness.timing import BenchmarkError, cost, interleaved_medians, wall_seconds
 from inference_blueprints.serving.plan import build_plan
 from inference_blueprints.spec.types import Blueprint
 

@@ -11,7 +11,7 @@ import pytest
 import inference_catalog as catalog
 from inference_blueprints.serving.engines import ENGINES
 from inference_catalog.catalogue import REFERENCE_REGION, shipped
-from inference_catalog.published_speeds import published_speeds
+from inference_catalog.figures import published_speeds
 
 
 @pytest.mark.parametrize("purchase", ["onDemand", "spot"])

@@ -7,7 +7,7 @@ import pytest
 from inference_blueprints.spec.structure import keys
 from inference_blueprints.spec.types import Engine
 from inference_catalog import instance_types, models
-from inference_catalog.published_speeds import PublishedSpeed, published_speeds
+from inference_catalog.figures import PublishedSpeed, published_speeds
 
 #: A source may state only the year.
 DATE = re.compile(r"20\d\d(-[01]\d(-[0-3]\d)?)?")

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import inference_catalog as catalog
-from inference_catalog.published_speeds import same_shape
+from inference_catalog.figures import same_shape
 
 NAME = "meta-llama/Llama-3.1-70B-Instruct"
 #: Fields with words about a model, which change nothing about its speed.

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from inference_blueprints.cli.costs_command import costs_document, full_hours
-from inference_blueprints.operate.costs.attributed_costs import AttributedCosts, CostRow, UnpricedNodes
+from inference_blueprints.operate.attributed_costs import AttributedCosts, CostRow, UnpricedNodes
 from inference_blueprints.resources import root
 from inference_contracts.errors import UserError
 from tests.unit.command_run import blueprints

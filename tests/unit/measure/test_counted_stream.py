@@ -7,8 +7,11 @@ from typing import Any
 
 import pytest
 
-from inference_blueprints.measure.completions.completion_client import RequestOutcome, TokenUsage
-from inference_blueprints.measure.completions.counted_stream import CountedStream
+from inference_blueprints.measure.completions.completion_client import (
+    CountedStream,
+    RequestOutcome,
+    TokenUsage,
+)
 
 WHOLE = RequestOutcome(0.0, 0.0, 0.1, 0.2, 0.3, TokenUsage(9, 3, 0))
 

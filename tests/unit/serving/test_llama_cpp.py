@@ -17,8 +17,8 @@ from inference_blueprints.serving.plan import build_plan
 from inference_blueprints.serving.resolved import ResolvedWorkers, resolve
 from inference_blueprints.serving.types import Process
 from inference_blueprints.spec.sections.gguf.keys import GgufType
+from inference_catalog.figures import published_speeds
 from inference_catalog.gguf_types import bits_per_weight, gguf_types, in_gguf
-from inference_catalog.published_speeds import published_speeds
 from inference_contracts.errors import BlueprintError
 
 SHIPPED = (blueprints_directory() / "graviton-llama-cpp.yaml").read_text(encoding="utf-8")

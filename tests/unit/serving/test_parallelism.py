@@ -10,7 +10,7 @@ import pytest
 
 import inference_catalog as catalog
 from inference_blueprints.serving.engines.worker_sizing import worker_memory, worker_sizing
-from inference_blueprints.serving.nodes.pool_quota import pool_quota
+from inference_blueprints.serving.nodes.node_share import pool_quota
 from inference_blueprints.serving.performance import role_capacity
 from inference_blueprints.serving.plan import build_plan
 from inference_blueprints.serving.resolved import ResolvedWorkers, resolve

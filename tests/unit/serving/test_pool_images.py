@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from inference_blueprints.loading import load_blueprint
-from inference_blueprints.serving.nodes.pool_quota import images_digest, pool_images
+from inference_blueprints.serving.nodes.node_share import images_digest, pool_images
 from inference_blueprints.serving.plan import build_plan
 
 

@@ -5,8 +5,7 @@ from collections.abc import Callable
 import pytest
 
 import inference_catalog as catalog
-from inference_blueprints.serving.nodes.node_share import node_capacity
-from inference_blueprints.serving.nodes.pool_quota import pool_quota
+from inference_blueprints.serving.nodes.node_share import node_capacity, pool_quota
 from inference_blueprints.serving.plan import build_plan
 from inference_blueprints.serving.types import ServingPlan
 from inference_blueprints.spec.types import Blueprint

@@ -9,7 +9,7 @@ from inference_blueprints.report.plan.section import Label, PlanSection, PlanSum
 from inference_blueprints.report.pricing.ecs_price import USD_PER_GIB_HOUR, USD_PER_VCPU_HOUR
 from inference_blueprints.report.tables import TextTable
 from inference_blueprints.spec.types import Batch
-from inference_catalog import fargate_sizes as sizes
+from inference_catalog import ecs_hosts as sizes
 
 _PLACES = {"eks": "pods on system nodes", "ecs": "AWS Fargate tasks"}
 

@@ -12,7 +12,7 @@ from inference_blueprints.spec.invalid_values import usable
 from inference_blueprints.spec.rule import rule
 from inference_blueprints.spec.types import Batch, Environment, Network, Spec
 from inference_blueprints.spec.wording import duplicates, quote
-from inference_catalog import addresses, fargate_sizes, node_facts
+from inference_catalog import addresses, ecs_hosts, node_facts
 from inference_catalog.node_facts import efa_layouts_are_one
 from inference_contracts.errors import Finding
 
@@ -289,7 +289,7 @@ def task_addresses(batch: Batch) -> int:
     batch: The blueprint's section.
     """
     models = len({queue.model for queue in batch.queues})
-    return models * batch.workers.max * fargate_sizes.TASKS_WHILE_REPLACED if batch.workers.ecs else 0
+    return models * batch.workers.max * ecs_hosts.TASKS_WHILE_REPLACED if batch.workers.ecs else 0
 
 
 @rule

@@ -16,8 +16,7 @@ from inference_blueprints.measure.tuning.accelerator_comparison import (
 )
 from inference_blueprints.report.pricing.rates import Prices
 from inference_blueprints.spec.types import Blueprint
-from inference_catalog.figures import LatencyProfile
-from inference_catalog.published_speeds import PublishedSpeed
+from inference_catalog.figures import LatencyProfile, PublishedSpeed
 from inference_catalog.service_prices import capacity_block_price
 
 PRICES = Prices(

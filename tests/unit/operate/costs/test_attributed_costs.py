@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from inference_blueprints.operate.costs.attributed_costs import (
+from inference_blueprints.operate.attributed_costs import (
     IDLE,
     STEP_SECONDS,
     AttributedCosts,

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from inference_blueprints.loading import load_blueprint
-from inference_blueprints.operate.costs.attributed_costs import (
+from inference_blueprints.operate.attributed_costs import (
     IDLE,
     AttributedCosts,
     UnpricedNodes,

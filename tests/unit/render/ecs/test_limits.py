@@ -13,7 +13,7 @@ from inference_blueprints.loading import parse_blueprint
 from inference_blueprints.render.ecs.ecs_limits import ECS_LIMITS
 from inference_blueprints.resources import blueprints_directory
 from inference_blueprints.spec.types import Frontend
-from inference_catalog.fargate_sizes import fargate_size
+from inference_catalog.ecs_hosts import fargate_size
 from inference_contracts.errors import BlueprintError, Problem
 from tests.unit.render.ecs.one_word import REFUSED, on_ecs
 

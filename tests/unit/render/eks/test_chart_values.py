@@ -5,7 +5,7 @@ from pathlib import Path
 
 import jinja2
 import pytest
-from values_schema import schema_charts
+from write_chart_schemas import schema_charts
 
 from inference_blueprints.render.eks.chart_values import chart_values
 from inference_catalog.charts import charts, helm_values_directory

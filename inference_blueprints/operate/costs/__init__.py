@@ -1,1 +1,0 @@
-"""What the nodes of a deployed platform cost, by model and team."""

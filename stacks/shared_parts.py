@@ -1,0 +1,122 @@
+"""What the stacks of all targets share: parts of pools and of models, the canary, and whom alarms tell."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import aws_cdk as cdk
+from aws_cdk import aws_ec2 as ec2
+from aws_cdk import aws_kms as kms
+from aws_cdk import aws_sns as sns
+from constructs import Construct
+
+from inference_blueprints.serving.types import ModelPlan, SharedKvCachePlan, WeightsMirrorPlan
+from inference_blueprints.spec.types import Alarms, Model, Observability, Purchase
+from inference_constructs.capacity import ReservedInstances
+from inference_constructs.network import Gateway
+from inference_constructs.observability import AlarmTopic, ModelCanary
+from inference_constructs.storage import CacheBucket
+
+
+def people_topic(scope: Construct, alarms: Alarms | None) -> sns.ITopic:
+    """Return the topic that tells people: the one of the blueprint, or a new one.
+
+    scope: The stack that has the alarms.
+    alarms: Who is told. None if nobody is: then the topic has no subscription.
+    """
+    if alarms is not None and alarms.topic_arn is not None:
+        return sns.Topic.from_topic_arn(scope, "Topic", alarms.topic_arn)
+    return AlarmTopic(scope, "People", emails=(alarms.emails or []) if alarms else []).alarm_topic
+
+
+def reserved_instances(purchase: Purchase) -> ReservedInstances | None:
+    """Return the reserved capacity of a purchase option; None if it reserves nothing.
+
+    purchase: The pool's section of the blueprint.
+    """
+    if purchase.reservation:
+        return ReservedInstances(purchase.reservation.model_dump(exclude_none=True), "default")
+    if purchase.capacity_block:
+        return ReservedInstances(
+            purchase.capacity_block.model_dump(include={"id", "tags"}, exclude_none=True), "capacity-block"
+        )
+    return None
+
+
+def add_kv_cache(
+    scope: Construct, shared: SharedKvCachePlan | None, encryption_key: kms.IKey
+) -> CacheBucket | None:
+    """Add the bucket of the shared KV cache. A change of the block format replaces the bucket.
+
+    scope: Stack of the model.
+    shared: The cache, of the model's plan. None if its workers share none.
+    encryption_key: KMS key of the objects.
+    """
+    if shared is None:
+        return None
+    return CacheBucket(
+        scope,
+        f"KvCache{shared.content.capitalize()}",
+        encryption_key=encryption_key,
+        expire_days=shared.expire_days,
+    )
+
+
+def mirror_address(weights_bucket: str, mirror: WeightsMirrorPlan) -> str:
+    """Return the prefix of a copied model and its manifest.
+
+    weights_bucket: Name of the bucket, which may be a reference.
+    mirror: The copy.
+    """
+    return f"s3://{weights_bucket}/{mirror.prefix}"
+
+
+def artefact_prefixes(plan: ModelPlan, bucket: str) -> tuple[str, ...]:
+    """Return the prefixes below which the model's workers keep compiled artefacts, each once."""
+    keys = {
+        process.artefacts.key
+        for deployment in plan.deployments
+        for process in deployment.processes
+        if process.artefacts
+    }
+    return tuple(f"s3://{bucket}/{key}" for key in sorted(keys))
+
+
+def add_canary(
+    stack: cdk.Stack,
+    *,
+    platform: str,
+    observability: Observability,
+    models: Sequence[Model],
+    vpc: ec2.IVpc,
+    gateway: Gateway,
+    encryption_key: kms.IKey,
+) -> None:
+    """Add the function that asks every model, if the blueprint has one.
+
+    stack: Stack of the platform's metrics.
+    platform: `metadata.name`.
+    observability, models: Sections of the blueprint.
+    vpc, gateway: Network of the models, and their load balancer.
+    encryption_key: KMS key of its log.
+    """
+    if observability.canary is None:
+        return
+    ModelCanary(
+        stack,
+        "Canary",
+        platform=platform,
+        models=[
+            {
+                "name": model.name,
+                "url": f"{gateway.scheme}://{model.name}.{gateway.zone_name}/v1",
+                "task": model.task,
+            }
+            for model in models
+        ],
+        every_minutes=observability.canary.every_minutes,
+        vpc=vpc,
+        gateway=gateway,
+        retention_days=observability.logs.retention_days,
+        encryption_key=encryption_key,
+    )
