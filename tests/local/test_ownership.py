@@ -48,9 +48,15 @@ class Operators:
         self.directory = directory
         self._environment = {**os.environ, **emulator.environment()}
 
-    def start(self, platform: str, identity: str = "0" * 32) -> subprocess.Popen[str]:
+    def start(
+        self, platform: str, identity: str = "0" * 32, *, starter: tuple[str, ...] = ()
+    ) -> subprocess.Popen[str]:
+        """Start an operator.
+
+        starter: Words of a command that starts it.
+        """
         return subprocess.Popen(
-            [sys.executable, "-c", OPERATOR, platform, identity, str(self.directory / platform)],
+            [*starter, sys.executable, "-c", OPERATOR, platform, identity, str(self.directory / platform)],
             cwd=root(),
             env=self._environment,
             stdin=subprocess.PIPE,
@@ -113,8 +119,8 @@ def test_a_killed_operator_is_replaced_after_its_lease_and_a_living_one_is_not(o
 
 
 def test_an_operator_who_was_stopped_for_longer_than_its_lease_ends_itself(operators: Operators) -> None:
-    """A laptop that wakes up and goes on beside its successor turns this red."""
-    first = operators.start("asleep")
+    """A laptop that wakes up and goes on beside its successor turns this red; also in a background."""
+    first = operators.start("asleep", starter=("sh", "-c", "trap '' INT; exec \"$@\"", "sh"))
     assert began(first)
     first.send_signal(signal.SIGSTOP)
     (operators.directory / "asleep").rmdir()

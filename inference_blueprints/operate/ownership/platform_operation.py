@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
+from types import FrameType
 
 from inference_blueprints.operate.aws.account import Account
 from inference_blueprints.operate.ownership.platform_table import (
@@ -187,6 +188,8 @@ def platform_operation(
     )
     running.begin(owns=owns, takes_over=takes_over, say=say)
     ended, replaced = threading.Event(), threading.Event()
+    # Not SIGINT: shells ignore it for what they start in the background (POSIX, "Asynchronous AND-OR Lists").
+    former = signal.signal(signal.SIGUSR1, _interrupt)
     renewal = threading.Thread(target=_renew, args=(running, ended, replaced), daemon=True)
     try:
         renewal.start()
@@ -201,6 +204,7 @@ def platform_operation(
     finally:
         ended.set()
         renewal.join()
+        signal.signal(signal.SIGUSR1, former)
         try:
             running.end()
         except UserError as error:  # the operation itself has ended as it has
@@ -218,8 +222,12 @@ def _renew(running: PlatformOperation, ended: threading.Event, replaced: threadi
         replaced.set()
         main = threading.main_thread().ident
         if main is not None and not ended.is_set():
-            signal.pthread_kill(main, signal.SIGINT)
+            signal.pthread_kill(main, signal.SIGUSR1)
         return
+
+
+def _interrupt(_number: int, _frame: FrameType | None) -> None:
+    raise KeyboardInterrupt
 
 
 def _described(running: RunningOperation) -> str:
