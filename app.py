@@ -20,7 +20,6 @@ sys.path[:0] = [str(_ROOT / "constructs"), str(_ROOT)]
 os.environ.setdefault("JSII_NODE", str(_NODE_DIRECTORY / "node"))
 os.environ["PATH"] = os.pathsep.join([str(_NODE_DIRECTORY), os.environ.get("PATH", "")])
 
-from inference_blueprints import tools  # noqa: E402 - after the paths above
 from inference_blueprints.garbage import collect_rarely  # noqa: E402
 from inference_blueprints.loading import LoadedBlueprint, load_blueprint  # noqa: E402
 from inference_blueprints.spec.source import shipped  # noqa: E402
@@ -28,9 +27,6 @@ from inference_contracts.errors import UserError  # noqa: E402
 
 if TYPE_CHECKING:
     import aws_cdk as cdk
-
-# Node keeps aws-cdk-lib compiled (https://nodejs.org/api/module.html#module-compile-cache).
-os.environ.setdefault("NODE_COMPILE_CACHE", str(tools.cache_directory() / "node-compile-cache"))
 
 
 def build_app(

@@ -173,6 +173,7 @@ def shown(name: str, command: Sequence[str], logs: Path) -> SuiteResult:
             log.write(line)
             say(line.rstrip("\n"))
     code = process.wait()
+    say(f"{shutil.disk_usage(ROOT).free / 1e9:.1f} GB of disk space are free.")
     return SuiteResult(name, code == 0, time.monotonic() - begin, repeated("".join(lines)))
 
 

@@ -5,9 +5,10 @@ from typing import TYPE_CHECKING
 from inference_constructs.lazy_names import lazy_names
 
 if TYPE_CHECKING:
+    from inference_constructs.operations.controlled_cluster import ControlledCluster
     from inference_constructs.operations.controller_alarms import ControllerAlarms
     from inference_constructs.operations.controller_function import ShiftController
-    from inference_constructs.operations.controller_place import ControlledCluster, ControllerPlace
+    from inference_constructs.operations.controller_place import ControllerPlace
     from inference_constructs.operations.ecs_controlled_cluster import EcsControlledCluster
     from inference_constructs.operations.eks_controlled_cluster import EksControlledCluster
     from inference_constructs.operations.health_controller import HealthController

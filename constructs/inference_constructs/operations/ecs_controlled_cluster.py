@@ -18,7 +18,7 @@ from constructs import Construct
 
 from inference_catalog.tags import PLATFORM_TAG
 from inference_constructs.findings import acknowledge_wildcards
-from inference_constructs.operations.controller_place import ControlledCluster
+from inference_constructs.operations.controlled_cluster import ControlledCluster
 from inference_constructs.policy_statements import Statement
 from inference_contracts import operations_names
 from inference_contracts.shift_names import ShiftConfiguration

@@ -10,7 +10,7 @@ from aws_cdk import aws_eks_v2 as eks
 from aws_cdk import aws_iam as iam
 from constructs import Construct
 
-from inference_constructs.operations.controller_place import ControlledCluster
+from inference_constructs.operations.controlled_cluster import ControlledCluster
 from inference_contracts import operations_names
 from inference_contracts.shift_names import ShiftConfiguration
 

@@ -20,7 +20,7 @@ def set_up(folder: Path, programs: dict[str, str], **variables: str) -> subproce
         (folder / name).mkdir()
     shutil.copy(root() / "scripts/setup.sh", folder / "scripts")
     shutil.copy(root() / "requirements.lock", folder)
-    for name, text in programs.items():
+    for name, text in {"df": "echo Filesystem; echo disk 9 8 9999999 1% /", **programs}.items():
         program = folder / "programs" / name
         program.write_text(f"#!/bin/sh\n{text}\n")
         program.chmod(0o755)
