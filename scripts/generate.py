@@ -34,7 +34,12 @@ AFTER: Final = {
     "write_rendered_charts": ("write_chart_schemas",),
 }
 #: If the slowest begin first, both processes end at about the same time.
-_SLOW: Final = ("write_recorded_templates", "write_engine_results", "write_benchmarks_page")
+_SLOW: Final = (
+    "write_recorded_templates",
+    "write_access_page",
+    "write_engine_results",
+    "write_benchmarks_page",
+)
 
 
 @dataclass(frozen=True, slots=True)
