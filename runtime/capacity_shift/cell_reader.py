@@ -11,7 +11,7 @@ from typing import Any, Final
 from aws_lambda_powertools import Logger
 from botocore.exceptions import BotoCoreError, ClientError
 
-from capacity_shift.cluster_numbers import ClusterNumbers, LiveQueue
+from capacity_shift.cluster_numbers import ClusterNumbers, LiveQueue, LiveWorkers
 from inference_contracts import batch_names
 from inference_contracts.shift_names import ShiftConfiguration, ShiftedWorkers
 from inference_decisions.capacity_shift.demand_history import BIN_SECONDS, DemandHistory
@@ -189,11 +189,11 @@ class CellReader:
         queues: dict[str, LiveQueue] = {}
         unread: dict[str, str] = {}
         deployments = []
+        numbers = self._workers()
         for workers in self._configuration.workers:
-            try:
-                found = self._numbers.workers(workers)
-            except OperationsError as error:
-                unread[workers.name] = str(error)
+            found = numbers[workers.name]
+            if isinstance(found, OperationsError):
+                unread[workers.name] = str(found)
                 continue
             floors[workers.name] = found.floor
             up = ready.get((workers.release, workers.role), found.current)
@@ -205,6 +205,14 @@ class CellReader:
                 unread[queue.pool] = str(error)
         view = CellView(tuple(deployments), tuple(self._pools(queues)))
         return LiveCell(view, floors, queues, unread)
+
+    def _workers(self) -> Mapping[str, LiveWorkers | OperationsError]:
+        """Return the numbers of all workers. If the cluster does not answer, nobody has any."""
+        wanted = self._configuration.workers
+        try:
+            return self._numbers.workers(wanted)
+        except OperationsError as error:
+            return {each.name: error for each in wanted}
 
     def _deployment(self, workers: ShiftedWorkers, replicas: int, ready: int) -> DeploymentView:
         return DeploymentView(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final, NoReturn, Protocol
@@ -12,7 +12,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from inference_contracts.shift_names import ShiftedQueue, ShiftedWorkers
 from operations.kubernetes_api import KubernetesApi, KubernetesObject
-from operations.operations_errors import EcsError, KubernetesError
+from operations.operations_errors import EcsError, KubernetesError, OperationsError
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,10 +40,10 @@ class LiveQueue:
 class ClusterNumbers(Protocol):
     """Reads and sets the numbers. Each method raises an `OperationsError` if the cluster does not answer."""
 
-    def workers(self, workers: ShiftedWorkers) -> LiveWorkers:
-        """Return the numbers of workers.
+    def workers(self, wanted: Sequence[ShiftedWorkers]) -> Mapping[str, LiveWorkers | OperationsError]:
+        """Return the numbers of all workers by name, or why one of them has none, with few requests.
 
-        workers: Workers of the configuration.
+        wanted: Workers of the configuration.
         """
 
     def set_floor(self, workers: ShiftedWorkers, floor: int) -> None:
@@ -66,11 +66,12 @@ class ClusterNumbers(Protocol):
 # (`inference_constructs.eks.inference_cluster`). So no deployment fails because of a floor, and none lowers
 # it.
 
-_SCALED_OBJECTS: Final = "/apis/keda.sh/v1alpha1/namespaces/{namespace}/scaledobjects/{name}"
+_SCALED_OBJECTS: Final = "/apis/keda.sh/v1alpha1/namespaces/{namespace}/scaledobjects"
 #: The autoscaler that KEDA creates for a ScaledObject: https://keda.sh/docs/2.20/concepts/scaling-deployments/
 #: (``horizontalPodAutoscalerConfig.name``). It has the same fields for each kind of target.
-_AUTOSCALERS: Final = "/apis/autoscaling/v2/namespaces/{namespace}/horizontalpodautoscalers/keda-hpa-{name}"
+_AUTOSCALERS: Final = "/apis/autoscaling/v2/namespaces/{namespace}/horizontalpodautoscalers"
 _CLUSTER_QUEUES: Final = "/apis/kueue.x-k8s.io/v1beta2/clusterqueues/{pool}"
+_NOT_FOUND: Final = 404
 _CONFLICT: Final = 409
 #: Attempts to change a queue whose status Kueue writes at the same time.
 _ATTEMPTS: Final = 5
@@ -85,21 +86,20 @@ class KubernetesNumbers:
     def __init__(self, kubernetes: KubernetesApi) -> None:
         self._kubernetes = kubernetes
 
-    def workers(self, workers: ShiftedWorkers) -> LiveWorkers:
-        """Return the floor of a ScaledObject, and what its autoscaler says of the replicas."""
-        names = {"namespace": workers.namespace, "name": workers.name}
-        scaled = self._found(_SCALED_OBJECTS.format(**names))
-        status = self._found(_AUTOSCALERS.format(**names)).get("status", {})
-        current = int(status.get("currentReplicas", 0))
-        return LiveWorkers(
-            floor=int(scaled["spec"].get("minReplicaCount", 0)),
-            replicas=int(status.get("desiredReplicas", 0)) or current,
-            current=current,
-        )
+    def workers(self, wanted: Sequence[ShiftedWorkers]) -> Mapping[str, LiveWorkers | OperationsError]:
+        """Return floors of ScaledObjects, and what their autoscalers say of the replicas: a list of each."""
+        found: dict[str, LiveWorkers | OperationsError] = {}
+        for namespace in sorted({each.namespace for each in wanted}):
+            scaled = self._listed(_SCALED_OBJECTS.format(namespace=namespace))
+            scalers = self._listed(_AUTOSCALERS.format(namespace=namespace))
+            for each in wanted:
+                if each.namespace == namespace:
+                    found[each.name] = _of_objects(each, scaled, scalers)
+        return found
 
     def set_floor(self, workers: ShiftedWorkers, floor: int) -> None:
         """Set the floor of a ScaledObject."""
-        path = _SCALED_OBJECTS.format(namespace=workers.namespace, name=workers.name)
+        path = f"{_SCALED_OBJECTS.format(namespace=workers.namespace)}/{workers.name}"
         self._kubernetes.patch(path, {"spec": {"minReplicaCount": floor}})
 
     def queue(self, queue: ShiftedQueue) -> LiveQueue:
@@ -136,11 +136,33 @@ class KubernetesNumbers:
             else:
                 return
 
+    def _listed(self, path: str) -> Mapping[str, KubernetesObject]:
+        return {each["metadata"]["name"]: each for each in self._kubernetes.list(path)}
+
     def _found(self, path: str) -> KubernetesObject:
         found = self._kubernetes.get(path)
         if found is None:
-            raise KubernetesError(f"{path} does not exist", 404)
+            raise KubernetesError(f"{path} does not exist", _NOT_FOUND)
         return found
+
+
+def _of_objects(
+    workers: ShiftedWorkers,
+    scaled: Mapping[str, KubernetesObject],
+    scalers: Mapping[str, KubernetesObject],
+) -> LiveWorkers | OperationsError:
+    scaler = f"keda-hpa-{workers.name}"
+    if workers.name not in scaled:
+        return KubernetesError(f"the ScaledObject {workers.name} does not exist", _NOT_FOUND)
+    if scaler not in scalers:
+        return KubernetesError(f"the autoscaler {scaler} does not exist", _NOT_FOUND)
+    status = scalers[scaler].get("status", {})
+    current = int(status.get("currentReplicas", 0))
+    return LiveWorkers(
+        floor=int(scaled[workers.name]["spec"].get("minReplicaCount", 0)),
+        replicas=int(status.get("desiredReplicas", 0)) or current,
+        current=current,
+    )
 
 
 def quota_of(queue: ShiftedQueue, live: KubernetesObject) -> int:
@@ -174,6 +196,12 @@ def quota_of(queue: ShiftedQueue, live: KubernetesObject) -> int:
 
 _NAMESPACE: Final = "ecs"
 _DIMENSION: Final = "ecs:service:DesiredCount"
+#: Targets of an answer: "The maximum number of scalable targets. This value can be between 1 and 50."
+#: (https://docs.aws.amazon.com/autoscaling/application/APIReference/API_DescribeScalableTargets.html)
+_TARGETS_PER_CALL: Final = 50
+#: "You may specify up to 10 services to describe in a single operation."
+#: (https://docs.aws.amazon.com/AmazonECS/latest/APIReference/API_DescribeServices.html)
+_SERVICES_PER_CALL: Final = 10
 
 
 class EcsNumbers:
@@ -186,14 +214,25 @@ class EcsNumbers:
     def __init__(self, cluster: str, scaling: Any, ecs: Any) -> None:
         self._cluster, self._scaling, self._ecs = cluster, scaling, ecs
 
-    def workers(self, workers: ShiftedWorkers) -> LiveWorkers:
-        """Return the floor of a scalable target, and what the service says of its tasks."""
-        service = self._service(workers.name)
-        return LiveWorkers(
-            floor=int(self._target(workers.name)["MinCapacity"]),
-            replicas=int(service["desiredCount"]),
-            current=int(service["runningCount"]),
-        )
+    def workers(self, wanted: Sequence[ShiftedWorkers]) -> Mapping[str, LiveWorkers | OperationsError]:
+        """Return the floors of scalable targets, and what the services say of their tasks."""
+        names = [each.name for each in wanted]
+        targets, services = self._targets(names), self._services(names)
+        found: dict[str, LiveWorkers | OperationsError] = {}
+        for name in names:
+            if name not in targets:
+                found[name] = EcsError(
+                    f"{self._resource(name)} is no scalable target of Application Auto Scaling"
+                )
+            elif name not in services:
+                found[name] = EcsError(f"the service {name} of the cluster {self._cluster} does not exist")
+            else:
+                found[name] = LiveWorkers(
+                    floor=int(targets[name]["MinCapacity"]),
+                    replicas=int(services[name]["desiredCount"]),
+                    current=int(services[name]["runningCount"]),
+                )
+        return found
 
     def set_floor(self, workers: ShiftedWorkers, floor: int) -> None:
         """Set the smallest capacity of a scalable target."""
@@ -211,32 +250,31 @@ class EcsNumbers:
         """Fail: ECS has no queue for jobs, and `validate` refuses a blueprint that wants one."""
         raise EcsError(f"ECS has no queue for jobs of the pool {queue.pool}")
 
-    def _target(self, name: str) -> dict[str, Any]:
-        resource = self._resource(name)
-        try:
-            found: list[dict[str, Any]] = self._scaling.describe_scalable_targets(
-                ServiceNamespace=_NAMESPACE, ResourceIds=[resource], ScalableDimension=_DIMENSION
-            )["ScalableTargets"]
-        except (ClientError, BotoCoreError) as error:
-            self._failed(name, error)
-        if not found:
-            raise EcsError(f"{resource} is no scalable target of Application Auto Scaling")
-        return found[0]
+    def _targets(self, names: Sequence[str]) -> Mapping[str, dict[str, Any]]:
+        found: dict[str, dict[str, Any]] = {}
+        for first in range(0, len(names), _TARGETS_PER_CALL):
+            some = names[first : first + _TARGETS_PER_CALL]
+            resources = {self._resource(name): name for name in some}
+            try:
+                answer = self._scaling.describe_scalable_targets(
+                    ServiceNamespace=_NAMESPACE, ResourceIds=[*resources], ScalableDimension=_DIMENSION
+                )
+            except (ClientError, BotoCoreError) as error:
+                self._failed(", ".join(some), error)
+            found |= {resources[each["ResourceId"]]: each for each in answer["ScalableTargets"]}
+        return found
 
-    def _service(self, name: str) -> dict[str, Any]:
-        """Return a service. One that was deleted is ``INACTIVE`` for some time, or in `failures`.
-
-        https://docs.aws.amazon.com/AmazonECS/latest/APIReference/API_DescribeServices.html
-        """
-        try:
-            found: list[dict[str, Any]] = self._ecs.describe_services(cluster=self._cluster, services=[name])[
-                "services"
-            ]
-        except (ClientError, BotoCoreError) as error:
-            self._failed(name, error)
-        if not found or found[0]["status"] != "ACTIVE":
-            raise EcsError(f"the service {name} of the cluster {self._cluster} does not exist")
-        return found[0]
+    def _services(self, names: Sequence[str]) -> Mapping[str, dict[str, Any]]:
+        """Return the services that exist. A deleted one is ``INACTIVE`` for some time, or in `failures`."""
+        found: dict[str, dict[str, Any]] = {}
+        for first in range(0, len(names), _SERVICES_PER_CALL):
+            some = names[first : first + _SERVICES_PER_CALL]
+            try:
+                answer = self._ecs.describe_services(cluster=self._cluster, services=some)
+            except (ClientError, BotoCoreError) as error:
+                self._failed(", ".join(some), error)
+            found |= {each["serviceName"]: each for each in answer["services"] if each["status"] == "ACTIVE"}
+        return found
 
     def _resource(self, name: str) -> str:
         return f"service/{self._cluster}/{name}"

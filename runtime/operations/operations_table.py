@@ -2,11 +2,14 @@
 
 A write has a condition on the version that was read. So of two runs at once, one is stored
 (https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/WorkingWithItems.html#WorkingWithItems.ConditionalUpdate).
-A record is JSON in the attribute ``record``. Reads are consistent.
+A record is JSON in the attribute ``record``, as text, or compressed by gzip if it is long: an item has at
+most 400 KB ("Quotas in Amazon DynamoDB", item size), and a decision of the capacity shift has 709 bytes for
+each elastic role. Reads are consistent.
 """
 
 from __future__ import annotations
 
+import gzip
 import itertools
 import json
 import uuid
@@ -15,6 +18,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from boto3.dynamodb.conditions import Attr, ConditionExpressionBuilder, Key
+from boto3.dynamodb.types import Binary
 from botocore.exceptions import BotoCoreError, ClientError
 
 from inference_contracts.operations_names import (
@@ -29,6 +33,8 @@ from operations.operations_errors import TableError, VersionConflictError
 _REFUSED: Final = frozenset({"ConditionalCheckFailed", "TransactionConflict"})
 _RECORD: Final = "record"
 _VERSION: Final = "version"
+#: Longest record that is stored as text, which people can read in the console.
+_TEXT_CHARACTERS: Final = 65_536
 #: How long audit records are kept.
 _AUDIT_SECONDS: Final = 400 * 86400
 #: Numbers of the audit records of this process.
@@ -161,7 +167,7 @@ class OperationsTable:
     ) -> dict[str, Any]:
         return {
             **self._key(entry),
-            _RECORD: json.dumps(content, sort_keys=True),
+            _RECORD: _packed(content),
             _VERSION: version,
             **({} if expires is None else {EXPIRY_ATTRIBUTE: int(expires)}),
         }
@@ -174,8 +180,15 @@ def _expired(item: Mapping[str, Any], now: float) -> bool:
     return EXPIRY_ATTRIBUTE in item and float(item[EXPIRY_ATTRIBUTE]) <= now
 
 
+def _packed(content: Mapping[str, Any]) -> str | bytes:
+    text = json.dumps(content, sort_keys=True)
+    return text if len(text) <= _TEXT_CHARACTERS else gzip.compress(text.encode())
+
+
 def _stored(item: Mapping[str, Any]) -> StoredRecord:
-    return StoredRecord(str(item[ENTRY_ATTRIBUTE]), json.loads(item[_RECORD]), int(item[_VERSION]))
+    record = item[_RECORD]
+    text = gzip.decompress(record.value) if isinstance(record, Binary) else record
+    return StoredRecord(str(item[ENTRY_ATTRIBUTE]), json.loads(text), int(item[_VERSION]))
 
 
 def _refused(error: ClientError) -> bool:

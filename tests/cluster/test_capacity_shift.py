@@ -13,7 +13,7 @@ from capacity_shift.cluster_numbers import KubernetesNumbers, quota_of
 from capacity_shift.shift_changes import ShiftActuators, make
 
 from inference_blueprints.operate.kubernetes import Kubectl
-from inference_constructs.operations.eks_controlled_cluster import shift_rules
+from inference_constructs.operations.eks_controlled_cluster import SHIFT_LISTS, shift_rules
 from inference_decisions.capacity_shift.shift_view import ShiftSettings
 from inference_local.control_plane.control_plane import ControlPlane
 from operations.kubernetes_api import KubernetesApi
@@ -95,6 +95,19 @@ def _objects() -> list[dict[str, Any]]:
             "roleRef": {"apiGroup": rbac, "kind": "ClusterRole", "name": _ROLE},
             "subjects": [{"kind": "ServiceAccount", "name": _ROLE, "namespace": _NAMESPACE}],
         },
+        {
+            "apiVersion": f"{rbac}/v1",
+            "kind": "Role",
+            "metadata": {"name": _ROLE, "namespace": _NAMESPACE},
+            "rules": list(SHIFT_LISTS),
+        },
+        {
+            "apiVersion": f"{rbac}/v1",
+            "kind": "RoleBinding",
+            "metadata": {"name": _ROLE, "namespace": _NAMESPACE},
+            "roleRef": {"apiGroup": rbac, "kind": "Role", "name": _ROLE},
+            "subjects": [{"kind": "ServiceAccount", "name": _ROLE, "namespace": _NAMESPACE}],
+        },
     ]
 
 
@@ -147,9 +160,8 @@ _KEDA = f"/apis/keda.sh/v1alpha1/namespaces/{_NAMESPACE}/scaledobjects"
 _HPA = f"/apis/autoscaling/v2/namespaces/{_NAMESPACE}/horizontalpodautoscalers/keda-hpa-{_OWN.name}"
 _FORBIDDEN: dict[str, Callable[[KubernetesApi], object]] = {
     "patch another ScaledObject": lambda api: api.patch(f"{_KEDA}/{_OTHER.name}", {"spec": {}}),
-    "get another ScaledObject": lambda api: api.get(f"{_KEDA}/{_OTHER.name}"),
     "delete its ScaledObject": lambda api: api.delete(f"{_KEDA}/{_OWN.name}", uid="none"),
-    "list ScaledObjects": lambda api: [*api.list(_KEDA)],
+    "list ScaledObjects elsewhere": lambda api: [*api.list("/apis/keda.sh/v1alpha1/scaledobjects")],
     "patch an autoscaler": lambda api: api.patch(_HPA, {"spec": {}}),
     "delete a queue": lambda api: api.delete("/apis/kueue.x-k8s.io/v1beta2/clusterqueues/l40s", uid="none"),
     "list nodes": lambda api: [*api.list("/api/v1/nodes")],

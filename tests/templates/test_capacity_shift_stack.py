@@ -147,10 +147,8 @@ def test_the_function_knows_what_it_moves_and_ends_before_the_next_run(lending: 
 
 
 def test_without_queues_for_jobs_there_is_no_rule_about_them() -> None:
-    assert [rule["apiGroups"] for rule in shift_rules(["chat"], [], shifts=True)] == [
-        ["keda.sh"],
-        ["autoscaling"],
-    ]
+    assert [rule["apiGroups"] for rule in shift_rules(["chat"], [], shifts=True)] == [["keda.sh"]]
+    assert shift_rules(["chat"], [], shifts=False) == []
 
 
 def test_batch_reads_the_ceilings_of_the_elastic_models(lending: Templates) -> None:

@@ -53,12 +53,14 @@ class ClusterObjects:
             "nodes": self._all_nodes,
             "pods": self._pods,
             "nodeclaims": self._claims,
+            "scaledobjects": lambda: iter(self.scaled_objects.values()),
+            "horizontalpodautoscalers": self._autoscalers,
         }
         if parts[-1] in collections and method == "GET":
             found = [each for each in collections[parts[-1]]() if _selected(each, query)]
             return HTTPStatus.OK, {"metadata": {}, "items": found}
         kind, name = parts[-2], parts[-1]
-        if kind in collections:
+        if kind in ("nodes", "pods", "nodeclaims"):
             return self._one(method, kind, name, content)
         return self._rendered(method, kind, name, content)
 
@@ -90,13 +92,6 @@ class ClusterObjects:
         return HTTPStatus.NOT_FOUND, {"message": f"{kind} {name} not found"}
 
     def _rendered(self, method: str, kind: str, name: str, content: Any) -> Answer:
-        if kind == "horizontalpodautoscalers":
-            role = next((each for each in self.nodes if f"keda-hpa-{each.role.name}" == name), None)
-            if role is None:
-                return HTTPStatus.NOT_FOUND, {"message": f"{kind} {name} not found"}
-            return HTTPStatus.OK, {
-                "status": {"currentReplicas": role.serving, "desiredReplicas": role.wanted}
-            }
         found = {"scaledobjects": self.scaled_objects, "clusterqueues": self.queues}.get(kind, {}).get(name)
         if found is None:
             return HTTPStatus.NOT_FOUND, {"message": f"{kind} {name} not found"}
@@ -130,6 +125,13 @@ class ClusterObjects:
 
     def _claims(self) -> Iterator[KubernetesContent]:
         return (self._claim(role, node) for role, node in self._joined())
+
+    def _autoscalers(self) -> Iterator[KubernetesContent]:
+        for each in self.nodes:
+            yield {
+                "metadata": {"name": f"keda-hpa-{each.role.name}"},
+                "status": {"currentReplicas": each.serving, "desiredReplicas": each.wanted},
+            }
 
     def _node(self, role: WorkerNodes, node: WorkerNode) -> KubernetesContent:
         name, pool = role.name(node), str(role.role.workers.planned.pool)

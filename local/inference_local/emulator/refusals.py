@@ -254,3 +254,14 @@ FEWER_PARTITIONS = Refusal(
         "that of Amazon MSK API Reference, UpdateTopic"
     ),
 )
+
+# Decided by ministack.
+
+ITEM_TOO_LARGE = Refusal(
+    call="dynamodb:PutItem, UpdateItem, BatchWriteItem, TransactWriteItems",
+    when="An item has more than 400 KB, with the names of its attributes",
+    code="ValidationException",
+    message="Item size has exceeded the maximum allowed size",
+    source="DynamoDB Developer Guide, Quotas in Amazon DynamoDB: item size; words: "
+    "justinram11/langgraph-checkpoint-dynamodb#2",
+)

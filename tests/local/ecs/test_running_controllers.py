@@ -17,7 +17,7 @@ from urllib.parse import parse_qs
 
 import boto3
 import pytest
-from capacity_shift.cluster_numbers import EcsNumbers
+from capacity_shift.cluster_numbers import EcsNumbers, LiveWorkers
 
 from gpu_health import minute
 from gpu_health.health_platform import health_platform
@@ -235,9 +235,12 @@ def test_a_floor_of_the_shift_brings_tasks(cluster: RunningCluster) -> None:
     )
     numbers.set_floor(workers, 3)
     cluster.running("floored", 3)
-    found = numbers.workers(workers)
+    found = numbers.workers([workers])[workers.name]
+    assert isinstance(found, LiveWorkers)
     assert (found.floor, found.replicas, found.current) == (3, 3, 3)
     numbers.set_floor(workers, 1)
-    assert (numbers.workers(workers).floor, numbers.workers(workers).replicas) == (1, 3)
+    found = numbers.workers([workers])[workers.name]
+    assert isinstance(found, LiveWorkers)
+    assert (found.floor, found.replicas) == (1, 3)
     scaling.deregister_scalable_target(**target)
     cluster.delete("floored")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -75,12 +75,18 @@ class ApiServer(KubernetesApi):
         super().__init__("http://127.0.0.1:1", lambda: "token")
         self.objects: dict[str, KubernetesObject] = {}
         self.patches: list[tuple[str, Any]] = []
+        self.lists: list[str] = []
         self.fault: KubernetesError | None = None
         self.fails_on_patch: str | None = None
         for each in configuration.workers:
-            self.objects[f"scaledobjects/{each.name}"] = {"spec": {"minReplicaCount": each.least}}
-            status = {"currentReplicas": 4, "desiredReplicas": 4}
-            self.objects[f"horizontalpodautoscalers/keda-hpa-{each.name}"] = {"status": status}
+            self.objects[f"scaledobjects/{each.name}"] = {
+                "metadata": {"name": each.name},
+                "spec": {"minReplicaCount": each.least},
+            }
+            self.objects[f"horizontalpodautoscalers/keda-hpa-{each.name}"] = {
+                "metadata": {"name": f"keda-hpa-{each.name}"},
+                "status": {"currentReplicas": 4, "desiredReplicas": 4},
+            }
         for queue in configuration.queues:
             quota = [{"name": "cpu", "nominalQuota": "64"}, {"name": queue.resource, "nominalQuota": "2"}]
             flavors = [{"name": queue.pool, "resources": quota}]
@@ -93,6 +99,13 @@ class ApiServer(KubernetesApi):
         if self.fault:
             raise self.fault
         return copy.deepcopy(self.objects.get("/".join(path.split("/")[-2:])))
+
+    def list(self, path: str, **_selectors: str) -> Iterator[KubernetesObject]:
+        if self.fault:
+            raise self.fault
+        self.lists.append(path)
+        kind = path.rpartition("/")[2]
+        yield from (copy.deepcopy(each) for name, each in self.objects.items() if name.startswith(f"{kind}/"))
 
     def patch(self, path: str, change: Mapping[str, Any]) -> KubernetesObject:
         if self.fault:

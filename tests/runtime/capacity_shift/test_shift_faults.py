@@ -74,6 +74,7 @@ def broken(faults: Faults) -> Iterator[None]:
         for owner, method, service in (
             (BaseClient, "_make_api_call", "aws"),
             (ApiServer, "get", "kubernetes"),
+            (ApiServer, "list", "kubernetes"),
             (ApiServer, "patch", "kubernetes"),
             (Series, "range", "metrics"),
             (Series, "instant", "metrics"),
@@ -134,7 +135,7 @@ def test_each_call_fails(
         run.run(NOW + 60)
     wanted, number, at = outcome(platform), faults.calls, NOW + 60
     assert wanted == (6, 6, 10, 2)
-    assert number > 12
+    assert number >= 12
     for call in range(1, number + 1):
         at += 180
         platform.script.accelerators = 2

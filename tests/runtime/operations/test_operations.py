@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Iterator
 
@@ -10,6 +11,13 @@ import boto3
 import pytest
 from moto import mock_aws
 
+from inference_decisions.capacity_shift.shift_answer import (
+    DeploymentDecision,
+    DeploymentForecast,
+    ShiftDecision,
+    ShiftReason,
+)
+from inference_decisions.capacity_shift.shift_view import DeploymentState, ShiftState
 from operations.freeze_switch import read_freeze
 from operations.kubernetes_api import KubernetesApi
 from operations.operations_errors import KubernetesError, MetricsError, VersionConflictError
@@ -63,6 +71,45 @@ def test_an_audit_record_is_written_with_its_record_or_not_at_all(table: Operati
         table.write("case#a", {}, version=0, now=NOW, audit=audit)
     table.audit(AuditRecord("gpu-health", {"to": "later"}, NOW + 1))
     assert [each.content["to"] for each in table.list("audit#gpu-health#", NOW)] == ["done", "later"]
+
+
+def test_the_decision_about_two_thousand_roles_is_stored_and_read_as_it_was(table: OperationsTable) -> None:
+    """Red if it is stored as text: 709 bytes of each role exceed an item's 400 KB, and nothing is lent."""
+    reasons = tuple(
+        ShiftReason(code, f"demand of 17.{code} requests in flight within 600 s needs 3 workers of 8.0")
+        for code in ("forecast", "lowers_slowly", "lends_slowly")
+    )
+    names = [f"qwen3-{number * 7919 % 100_000}b-main-worker" for number in range(2000)]
+    decision = ShiftDecision(
+        decided_at=NOW,
+        carried_out=True,
+        deployments=tuple(
+            DeploymentDecision(
+                name=name,
+                floor=number % 11,
+                batch_places=number % 16,
+                lent=number / 2000,
+                reasons=reasons,
+                forecast=DeploymentForecast(
+                    level=number * math.pi, soon=number * math.e, later=number / 7, season=number / 3
+                ),
+            )
+            for number, name in enumerate(names)
+        ),
+        pools=(),
+        state=ShiftState(
+            decided_at=NOW,
+            deployments={name: DeploymentState(floor=number % 11) for number, name in enumerate(names)},
+        ),
+    )
+    record = {"state": decision.state.as_item(), "ceilings": dict.fromkeys(names, 8)}
+    assert len(json.dumps(decision.as_record())) > 1_000_000
+    table.write("shift", record, version=0, now=NOW, audit=AuditRecord("shift", decision.as_record(), NOW))
+    stored = table.read("shift", NOW)
+    assert stored is not None
+    assert stored.content == json.loads(json.dumps(record))
+    [audit] = table.list("audit#", NOW)
+    assert audit.content == json.loads(json.dumps(decision.as_record()))
 
 
 def test_audit_records_of_one_run_are_in_the_order_in_which_it_wrote_them(table: OperationsTable) -> None:

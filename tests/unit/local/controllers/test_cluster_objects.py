@@ -99,9 +99,9 @@ def test_a_queue_that_was_changed_meanwhile_is_not_patched(objects: ClusterObjec
 
 
 def test_the_autoscaler_has_the_workers(objects: ClusterObjects, nodes: WorkerNodes) -> None:
-    name = f"keda-hpa-{nodes.role.name}"
-    path = f"/apis/autoscaling/v2/namespaces/inference/horizontalpodautoscalers/{name}"
-    assert get(objects, path)["status"] == {"currentReplicas": 2, "desiredReplicas": 2}
+    [scaler] = get(objects, "/apis/autoscaling/v2/namespaces/inference/horizontalpodautoscalers")["items"]
+    assert scaler["metadata"]["name"] == f"keda-hpa-{nodes.role.name}"
+    assert scaler["status"] == {"currentReplicas": 2, "desiredReplicas": 2}
 
 
 @pytest.mark.parametrize(
