@@ -53,11 +53,11 @@ def watching(synthesise: Synthesise) -> Templates:
 
 
 def rules(templates: Templates) -> dict[str, tuple[list[str], list[str]]]:
-    """Return the names and the verbs of the ClusterRole by resource."""
-    role = templates.manifest(STACK, "ClusterRole", GROUP)
+    """Return the names and the verbs by kind of the role and resource."""
     return {
-        f"{rule['apiGroups'][0]}/{resource}": (rule["resourceNames"], rule["verbs"])
-        for rule in role["rules"]
+        f"{kind} {rule['apiGroups'][0]}/{resource}": (rule.get("resourceNames", []), rule["verbs"])
+        for kind in ("ClusterRole", "Role")
+        for rule in templates.manifest(STACK, kind, GROUP)["rules"]
         for resource in rule["resources"]
     }
 
@@ -102,14 +102,15 @@ def configuration() -> ShiftConfiguration:
 def test_the_shift_may_patch_its_own_objects_and_nothing_else(lending: Templates) -> None:
     name = configuration().workers[0].name
     assert rules(lending) == {
-        "keda.sh/scaledobjects": ([name], ["get", "patch"]),
-        "autoscaling/horizontalpodautoscalers": ([f"keda-hpa-{name}"], ["get"]),
-        "kueue.x-k8s.io/clusterqueues": (["l40s"], ["get", "patch"]),
+        "ClusterRole keda.sh/scaledobjects": ([name], ["patch"]),
+        "ClusterRole kueue.x-k8s.io/clusterqueues": (["l40s"], ["get", "patch"]),
+        "Role keda.sh/scaledobjects": ([], ["list"]),
+        "Role autoscaling/horizontalpodautoscalers": ([], ["list"]),
     }
 
 
 def test_a_shift_that_observes_changes_nothing_anywhere(watching: Templates) -> None:
-    assert {verb for _, verbs in rules(watching).values() for verb in verbs} == {"get"}
+    assert {verb for _, verbs in rules(watching).values() for verb in verbs} == {"get", "list"}
     writes = [each for each in policy(watching) if "dynamodb:PutItem" in listed(each["Action"])]
     assert len(writes) == 1, "only the state of the controllers"
     assert batch_names.CEILINGS not in scheduler_environment(watching)

@@ -29,9 +29,9 @@ _EVICTION_RULES: Final[tuple[Mapping[str, Any], ...]] = (
 )
 
 
-#: What the capacity shift may list where models are served. RBAC can name objects for `get` and `patch`, and
-#: not for `list`: https://kubernetes.io/docs/reference/access-authn-authz/rbac/#referring-to-resources. To get
-#: them one by one would be two requests a minute for each elastic role: 4,000 with 2,000 roles.
+#: What the capacity shift may list where models are served. RBAC names objects for `get` and `patch`, and
+#: not for `list`: https://kubernetes.io/docs/reference/access-authn-authz/rbac/#referring-to-resources.
+#: To get them one by one would be two requests a minute for each elastic role: 4,000 with 2,000 roles.
 SHIFT_LISTS: Final[tuple[Mapping[str, Any], ...]] = (
     {"apiGroups": ["keda.sh"], "resources": ["scaledobjects"], "verbs": ["list"]},
     {"apiGroups": ["autoscaling"], "resources": ["horizontalpodautoscalers"], "verbs": ["list"]},
