@@ -8,6 +8,8 @@ import os
 import shutil
 import tempfile
 from collections.abc import Iterable, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,14 +17,22 @@ from rich.console import Console
 
 from inference_blueprints.operate.aws.account import Account
 from inference_blueprints.operate.changes.change_checks import check_change
-from inference_blueprints.operate.changes.platform_change import Finding, Held, Prepared, read_change
+from inference_blueprints.operate.changes.platform_change import (
+    Finding,
+    Held,
+    PlatformChange,
+    Prepared,
+    read_change,
+)
 from inference_blueprints.operate.check_results import CheckResult
 from inference_blueprints.operate.cloudformation.cdk_deploy import deploy_assembly, synthesise_for_deploy
+from inference_blueprints.operate.ecs_reasons import WatchedServices
 from inference_contracts.errors import UserError
 
 # A cloud assembly with edited templates, for one step of a deployment.
 
 _MANIFEST = "manifest.json"
+_CLUSTER = "AWS::ECS::Cluster"
 
 
 def write_step(assembly: Path, folder: Path, held: Iterable[Held]) -> None:
@@ -106,7 +116,8 @@ def deploy_in_steps(
         for each in found:
             if isinstance(each, Prepared):
                 each.act()
-        _deploy_step(name_or_path, assembly, held, arguments, console)
+        with _watched(account, platform, name_or_path, change, console):
+            _deploy_step(name_or_path, assembly, held, arguments, console)
         if not held:
             return
         steps.append(keys)
@@ -117,6 +128,20 @@ def refuse(found: Sequence[Finding]) -> None:
     errors = [str(each) for each in found if isinstance(each, CheckResult) and each.severity == "error"]
     if errors:
         raise UserError("\n".join([*errors, "nothing was changed; fix the errors above, and deploy again"]))
+
+
+def _watched(
+    account: Account, platform: str, name_or_path: str, change: PlatformChange, console: Console
+) -> AbstractContextManager[object]:
+    """Say why services on ECS have no hosts, while CloudFormation waits for them for up to three hours."""
+    if all(
+        resource["Type"] != _CLUSTER
+        for template in change.new.values()
+        for resource in template.get("Resources", {}).values()
+    ):
+        return nullcontext()
+    say = partial(console.print, markup=False, highlight=False, soft_wrap=True)
+    return WatchedServices(account, platform, name_or_path, say)
 
 
 def _deploy_step(

@@ -14,6 +14,7 @@ from inference_blueprints.operate.ecs_cluster import (
     services,
     tags_of,
 )
+from inference_blueprints.operate.ecs_reasons import problem_of, reasons_of
 from inference_blueprints.operate.verify.verified_platform import VerifiedPlatform
 from inference_contracts.task_tags import METRICS_ADDRESS_TAG, METRICS_PORT_TAG
 
@@ -31,7 +32,7 @@ def cluster(platform: VerifiedPlatform) -> Iterator[CheckResult]:
 
 
 def steady_services(platform: VerifiedPlatform) -> Iterator[CheckResult]:
-    """Check that each service runs as many tasks as it wants, of its newest deployment alone.
+    """Check that each service runs as many tasks as it wants, of its newest deployment alone, or say why not.
 
     ``rolloutState``: Amazon ECS API Reference, Deployment. A service that CodeDeploy or an external program
     deploys has none.
@@ -44,26 +45,12 @@ def steady_services(platform: VerifiedPlatform) -> Iterator[CheckResult]:
     unsteady = [each for each in found if problem_of(each)]
     for service in unsteady:
         name = service["serviceName"]
-        event = next((str(each["message"]) for each in service.get("events", [])), "no event says why")
+        why = "; ".join(reasons_of(platform.account, platform.name, service)) or "AWS says no reason"
         command = platform.aws(f"ecs describe-services --cluster {platform.name} --services {name}")
-        yield CheckResult("services", "error", f"{name}: {problem_of(service)}: {event}", command)
+        yield CheckResult("services", "error", f"{name}: {problem_of(service)}: {why}", command)
     if not unsteady:
         tasks = sum(each["runningCount"] for each in found)
         yield CheckResult("services", "ok", f"{len(found)} services run their {tasks} tasks")
-
-
-def problem_of(service: EcsObject) -> str:
-    """Return what is wrong with a service; empty if nothing is.
-
-    service: As ECS describes it.
-    """
-    primary = next((each for each in service["deployments"] if each["status"] == "PRIMARY"), None)
-    state = primary.get("rolloutState", "COMPLETED") if primary else "COMPLETED"
-    if state == "FAILED":
-        return "its deployment failed"
-    if service["runningCount"] < service["desiredCount"]:
-        return f"{service['runningCount']} of {service['desiredCount']} tasks run"
-    return "" if state == "COMPLETED" else "its deployment is not completed"
 
 
 def healthy_hosts(platform: VerifiedPlatform) -> Iterator[CheckResult]:

@@ -200,6 +200,27 @@ NETWORK_NOT_VALID = Refusal(
     "networkConfiguration: it isn't supported for other network modes",
 )
 
+NO_CAPACITY = Refusal(
+    call="ec2:RunInstances of an Auto Scaling group, in DescribeScalingActivities",
+    when="EC2 has no free instance of the type in the zone: a fault that tests set",
+    code="InsufficientInstanceCapacity",
+    message="Could not launch On-Demand Instances. InsufficientInstanceCapacity - We currently do not have "
+    "sufficient {type} capacity in the Availability Zone you requested ({zone}). Our system will be working "
+    "on provisioning additional capacity. Launching EC2 instance failed.",
+    source="hashicorp/terraform-provider-aws#1496; AWS Batch samples quote it of an Auto Scaling group",
+)
+
+VCPU_LIMIT = Refusal(
+    call="ec2:RunInstances of an Auto Scaling group, in DescribeScalingActivities",
+    when="The account's quota of vCPUs for the family is used up: a fault that tests set",
+    code="VcpuLimitExceeded",
+    message="Could not launch On-Demand Instances. VcpuLimitExceeded - You have requested more vCPU capacity "
+    "than your current vCPU limit of {limit} allows for the instance bucket that the specified instance type "
+    "belongs to. Please visit http://aws.amazon.com/contact-us/ec2-request to request an adjustment to this "
+    "limit. Launching EC2 instance failed.",
+    source="scrapoxy/scrapoxy#202; aws-samples/cost-effective-aws-deployment-of-comfyui#39",
+)
+
 GROUP_UNKNOWN = Refusal(
     call="autoscaling:SetInstanceProtection",
     when="There is no such Auto Scaling group",

@@ -36,19 +36,28 @@ class RunningCluster:
         emulator.client("ec2").create_launch_template(
             LaunchTemplateName="gpu", LaunchTemplateData={"InstanceType": HOST_TYPE}
         )
-        groups = emulator.client("autoscaling")
+        self._providers = ["FARGATE"]
+        self.add_pool("gpu", hosts=3)
+
+    def add_pool(self, group: str, *, hosts: int) -> str:
+        """Add a group of hosts with a capacity provider, and return the provider's name."""
+        groups = self.emulator.client("autoscaling")
         groups.create_auto_scaling_group(
-            AutoScalingGroupName="gpu", MinSize=0, MaxSize=3, AvailabilityZones=["us-west-2a"],
+            AutoScalingGroupName=group, MinSize=0, MaxSize=hosts, AvailabilityZones=["us-west-2a"],
             LaunchTemplate={"LaunchTemplateName": "gpu", "Version": "$Latest"},
         )  # fmt: skip
-        arn = groups.describe_auto_scaling_groups()["AutoScalingGroups"][0]["AutoScalingGroupARN"]
-        self.ecs.create_capacity_provider(
-            name=POOL,
-            autoScalingGroupProvider={"autoScalingGroupArn": arn, "managedScaling": {"status": "ENABLED"}},
-        )
+        found = groups.describe_auto_scaling_groups(AutoScalingGroupNames=[group])["AutoScalingGroups"]
+        provider = {
+            "autoScalingGroupArn": found[0]["AutoScalingGroupARN"],
+            "managedScaling": {"status": "ENABLED"},
+        }
+        name = f"pool-{group}"
+        self.ecs.create_capacity_provider(name=name, autoScalingGroupProvider=provider)
+        self._providers.insert(0, name)
         self.ecs.put_cluster_capacity_providers(
-            cluster=CLUSTER, capacityProviders=[POOL, "FARGATE"], defaultCapacityProviderStrategy=[]
+            cluster=CLUSTER, capacityProviders=self._providers, defaultCapacityProviderStrategy=[]
         )
+        return name
 
     def register(self, family: str, program: str, *, image: str = IMAGE, **keys: Any) -> str:
         """Register a task definition whose container runs a Python program."""
@@ -73,8 +82,7 @@ class RunningCluster:
             serviceName=name,
             taskDefinition=task_definition,
             desiredCount=desired,
-            capacityProviderStrategy=[{"capacityProvider": POOL, "weight": 1}],
-            **keys,
+            **{"capacityProviderStrategy": [{"capacityProvider": POOL, "weight": 1}], **keys},
         )
 
     def service(self, name: str) -> dict[str, Any]:

@@ -6,12 +6,19 @@ import json
 import os
 import signal
 import sys
+from functools import partial
+from types import SimpleNamespace
+from typing import Any, cast
 
 import psutil
 import pytest
 from botocore.exceptions import ClientError
 
-from tests.local.ecs.running_cluster import CLUSTER, POOL, RunningCluster, eventually, identifier
+from inference_blueprints.operate.aws.account import Account
+from inference_blueprints.operate.ecs_reasons import WatchedServices, reasons_of
+from inference_blueprints.operate.verify.ecs_checks import steady_services
+from inference_local.emulator.refusals import NO_CAPACITY, VCPU_LIMIT
+from tests.local.ecs.running_cluster import CLUSTER, HOST_TYPE, POOL, RunningCluster, eventually, identifier
 
 WAITS = "import signal, sys, time; print('up', flush=True); time.sleep(3600)"
 DRAINS = """
@@ -299,3 +306,35 @@ def test_wrong_requests_are_refused_as_by_ecs(cluster: RunningCluster) -> None:
             taskDefinition=cluster.register("absent", WAITS),
             capacityProviderStrategy=[{"capacityProvider": f"{POOL}-other"}],
         )
+
+
+def test_why_a_service_has_no_host_is_said(cluster: RunningCluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It turns red if `deploy` or `verify` does not say EC2's reason, or says it when there are hosts."""
+    for name, value in cluster.emulator.environment().items():
+        monkeypatch.setenv(name, value)
+    account = Account("us-west-2")
+    # A pool of its own, because other tests leave hosts in the other one.
+    pool = cluster.add_pool("refused", hosts=2)
+    fault = {"cluster": CLUSTER, "pool": pool}
+    lines: list[str] = []
+    watch = WatchedServices(account, CLUSTER, "try.yaml", lines.append)
+    platform = cast("Any", SimpleNamespace(account=account, name=CLUSTER, aws=str, deploy_command=""))
+    cluster.emulator.task_fault("BlockLaunches", **fault, blocked=True)
+    strategy = [{"capacityProvider": pool, "weight": 1}]
+    cluster.create("refused", cluster.register("refused", WAITS), 1, capacityProviderStrategy=strategy)
+    for refusal in (NO_CAPACITY, VCPU_LIMIT):
+        words = str(refusal.error(type=HOST_TYPE, zone="us-west-2a", limit="0"))
+        cluster.emulator.task_fault("BlockLaunches", **fault, blocked=True, refusal=words)
+        eventually(partial(_looked, watch, lines, words), refusal.code)
+        [said] = [each.message for each in steady_services(platform) if "refused" in each.message]
+        assert words in said
+    assert sum(line.startswith("what to do: ") for line in lines) == 2
+    cluster.emulator.task_fault("BlockLaunches", **fault, blocked=False)
+    cluster.running("refused", 1)
+    assert reasons_of(account, CLUSTER, cluster.steady("refused")) == []
+    cluster.delete("refused")
+
+
+def _looked(watch: WatchedServices, lines: list[str], words: str) -> bool:
+    watch.look()
+    return any(words in line for line in lines)

@@ -14,6 +14,7 @@ from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
+from xml.sax.saxutils import escape
 
 from ministack.core.responses import error_response_json, get_account_id, get_region, json_response, new_uuid
 from ministack.services import autoscaling, cloudwatch_logs, ecs, eventbridge
@@ -22,7 +23,13 @@ from inference_local.emulator.ecs.agent.container_command import StandInImages
 from inference_local.emulator.ecs.agent.task_agent import AgentSettings, SecretError, TaskAgent
 from inference_local.emulator.ecs.api.ecs_api import ApiSources, EcsApi
 from inference_local.emulator.ecs.api.ecs_shapes import EcsShapes
-from inference_local.emulator.ecs.control.cluster_state import ClusterState, EcsInstance, HostPool, Shape
+from inference_local.emulator.ecs.control.cluster_state import (
+    ClusterState,
+    EcsInstance,
+    HostPool,
+    LaunchAttempt,
+    Shape,
+)
 from inference_local.emulator.ecs.control.dependencies import Dependencies
 from inference_local.emulator.ecs.control.ecs_control import EcsControl
 from inference_local.emulator.ecs.host_groups import forget_host, host_size, pool_of, record_host
@@ -115,6 +122,55 @@ def register_termination(terminate: Callable[[str], None]) -> None:
     autoscaling._ACTION_MAP["TerminateInstanceInAutoScalingGroup"] = answer
 
 
+def register_activities(pools: Callable[[], list[HostPool]], wall_time: Callable[[float], float]) -> None:
+    """Answer DescribeScalingActivities with the attempts to start hosts: ministack lists none.
+
+    pools: Returns the pools of all clusters.
+    wall_time: Returns the time of a moment of the control plane's clock.
+    """
+
+    def answer(parameters: dict[str, str]) -> Any:
+        name = parameters.get("AutoScalingGroupName", "")
+        if name and name not in autoscaling._asgs:
+            # botocore's model of the call has no error for an unknown group: the list is empty.
+            return plain(parameters)
+        members = [
+            _activity(group["AutoScalingGroupName"], attempt, wall_time(attempt.at))
+            for pool in pools()
+            if (group := group_of_pool(pool)) and name in ("", group["AutoScalingGroupName"])
+            for attempt in pool.launches
+        ]
+        most = int(parameters.get("MaxRecords") or len(members))
+        return autoscaling._xml(
+            200,
+            "DescribeScalingActivitiesResponse",
+            f"<DescribeScalingActivitiesResult><Activities>{''.join(members[:most])}</Activities>"
+            "</DescribeScalingActivitiesResult>",
+        )
+
+    plain = autoscaling._ACTION_MAP["DescribeScalingActivities"]
+    autoscaling._ACTION_MAP["DescribeScalingActivities"] = answer
+
+
+def _activity(group: str, attempt: LaunchAttempt, at: float) -> str:
+    """Return an activity. The words are those of kubernetes/autoscaler#1263."""
+    moment = datetime.fromtimestamp(at, UTC).isoformat()
+    what = attempt.ec2_id or f" Status Reason: {attempt.refusal}"
+    fields = {
+        "ActivityId": new_uuid(),
+        "AutoScalingGroupName": group,
+        "Cause": "an instance was started in response to a difference between desired and actual capacity",
+        "Description": f"Launching a new EC2 instance{':' if attempt.ec2_id else '. '} {what}",
+        "EndTime": moment,
+        "Progress": "100",
+        "StartTime": moment,
+        "StatusCode": "Failed" if attempt.refusal else "Successful",
+        "StatusMessage": attempt.refusal,
+    }
+    inner = "".join(f"<{key}>{escape(value)}</{key}>" for key, value in fields.items() if value)
+    return f"<member>{inner}</member>"
+
+
 def _in_service(group: dict[str, Any]) -> int:
     return sum(each["LifecycleState"] == _IN_SERVICE for each in group["Instances"])
 
@@ -205,6 +261,7 @@ class EcsEmulation:
         for name, fault in self._faults().items():
             ecs._ACTION_MAP[name] = partial(_faulted, fault)
         register_termination(self._terminate)
+        register_activities(self.control.pools, self._wall_time)
         self._thread.start()
         return self
 
@@ -233,7 +290,7 @@ class EcsEmulation:
             ),
             "StandInReconnectAgent": lambda data: control.reconnect_agent(data["cluster"], data["instance"]),
             "StandInBlockLaunches": lambda data: control.block_launches(
-                data["cluster"], data["pool"], blocked=data["blocked"]
+                data["cluster"], data["pool"], blocked=data["blocked"], refusal=data.get("refusal", "")
             ),
         }
 

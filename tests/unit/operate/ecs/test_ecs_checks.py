@@ -42,7 +42,7 @@ def healthy() -> dict[tuple[str, str], dict[str, Any]]:
         "deployments": [deployment],
         "tags": RELEASE,
         "loadBalancers": [{"targetGroupArn": GROUP}],
-        "events": [{"message": "was unable to place a task"}],
+        "events": [{"message": "(service worker) was unable to place a task"}],
     }
     host = {
         "containerInstanceArn": HOST,
@@ -173,7 +173,7 @@ WRONG: dict[str, tuple[str, Break]] = {
         lambda each: each["ecs", "describe_clusters"]["clusters"].clear(),
     ),
     "services": (
-        "1 of 2 tasks run: was unable to place a task",
+        "1 of 2 tasks run: (service worker) was unable to place a task",
         lambda each: service(each).update(runningCount=1),
     ),
     "services failed": (

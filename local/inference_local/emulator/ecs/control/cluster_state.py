@@ -220,6 +220,18 @@ class EcsService:
         return next(each for each in self.deployments if each.status == "PRIMARY")
 
 
+@dataclass(frozen=True)
+class LaunchAttempt:
+    """An activity of an Auto Scaling group (Amazon EC2 Auto Scaling API Reference, Activity)."""
+
+    at: float
+    """When, by the control plane's clock."""
+    ec2_id: str = ""
+    """The instance that started. Empty if none did."""
+    refusal: str = ""
+    """EC2's answer if none did."""
+
+
 @dataclass
 class HostPool:
     """A capacity provider that is not Fargate."""
@@ -238,7 +250,11 @@ class HostPool:
     wanted: int = 0
     """Number of instances that the group is asked for."""
     launches_blocked: bool = False
-    """Whether EC2 has no capacity for it: a fault that tests set."""
+    """Whether EC2 starts no host for it: a fault that tests set."""
+    refusal: str = ""
+    """What EC2 answers then. Empty for too little capacity."""
+    launches: list[LaunchAttempt] = field(default_factory=list)
+    """Attempts of its group to start a host, the newest first."""
     attributes: Mapping[str, str] = field(default_factory=dict)
     """Attributes that the agents of its hosts add."""
     efa_interfaces: int = 0

@@ -218,10 +218,19 @@ class EcsControl:
             for method, given in self._late.pop(instance, ()):
                 getattr(parts.life, method)(*given)
 
-    def block_launches(self, cluster: str, pool: str, *, blocked: bool) -> None:
-        """Let EC2 have no capacity for a pool, or have it again."""
+    def block_launches(self, cluster: str, pool: str, *, blocked: bool, refusal: str = "") -> None:
+        """Let EC2 start no host for a pool, or start hosts again.
+
+        refusal: What EC2 answers. Empty for too little capacity.
+        """
         with self.lock:
-            self.cluster(cluster).state.pools[pool].launches_blocked = blocked
+            found = self.cluster(cluster).state.pools[pool]
+            found.launches_blocked, found.refusal = blocked, refusal
+
+    def pools(self) -> list[HostPool]:
+        """Return the pools of all clusters."""
+        with self.lock:
+            return [pool for parts in self._clusters.values() for pool in parts.state.pools.values()]
 
     def _tell(self, cluster: str, identifier: str, method: str, *given: Any) -> None:
         with self.lock:

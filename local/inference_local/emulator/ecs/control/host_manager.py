@@ -16,6 +16,7 @@ from inference_local.emulator.ecs.control.cluster_state import (
     EcsInstance,
     EcsTask,
     HostPool,
+    LaunchAttempt,
     StopCode,
     TaskEnd,
     TaskStatus,
@@ -23,11 +24,15 @@ from inference_local.emulator.ecs.control.cluster_state import (
 from inference_local.emulator.ecs.control.dependencies import Dependencies
 from inference_local.emulator.ecs.control.host_scaling import hosts_for, wanted_hosts
 from inference_local.emulator.ecs.control.task_life import TaskLife
+from inference_local.emulator.refusals import NO_CAPACITY
 
 _EMPTY_SECONDS: Final = 900.0
 #: Managed Instances without scaleInAfter: AWS chooses the time; 300 s is ours.
 _IDLE_SECONDS: Final = 300.0
 _DISABLED: Final = "DISABLED"
+#: Time between two attempts of a group to start a host, and the attempts that it lists. Both are ours.
+_RETRY_SECONDS: Final = 60.0
+_KEPT_ATTEMPTS: Final = 100
 
 
 class HostManager:
@@ -134,7 +139,16 @@ class HostManager:
         if not pool.launches_blocked:
             for _ in range(wanted - len(present) - coming):
                 self._launching.append((now + self._around.boot_seconds, pool.name))
+        elif wanted > len(present) + coming:
+            self._refuse(pool, now)
         self._end_empty(pool, [each for each in present if each not in used], len(present) - wanted, now)
+
+    def _refuse(self, pool: HostPool, now: float) -> None:
+        """Note an attempt of the group that EC2 refused. The group tries again and again."""
+        if pool.launches and pool.launches[0].refusal and now - pool.launches[0].at < _RETRY_SECONDS:
+            return
+        words = pool.refusal or str(NO_CAPACITY.error(type=pool.instance_types[0], zone=pool.zones[0]))
+        _note(pool, LaunchAttempt(now, refusal=words))
 
     def _end_empty(self, pool: HostPool, empty: list[EcsInstance], surplus: int, now: float) -> None:
         wait = _EMPTY_SECONDS
@@ -174,6 +188,7 @@ class HostManager:
             efa_interfaces=pool.efa_interfaces,
         )
         self._cluster.instances[identifier] = instance
+        _note(pool, LaunchAttempt(now, ec2_id=instance.ec2_id))
         self._tell(instance)
 
     def remove(self, identifier: str) -> None:
@@ -193,3 +208,8 @@ class HostManager:
                 "agentConnected": instance.agent_connected,
             },
         )
+
+
+def _note(pool: HostPool, attempt: LaunchAttempt) -> None:
+    pool.launches.insert(0, attempt)
+    del pool.launches[_KEPT_ATTEMPTS:]
