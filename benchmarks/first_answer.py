@@ -19,6 +19,8 @@ import psutil
 
 from benchmarks.harness.figure import BLUEPRINTS, ROOT, BenchmarkError, Figure
 
+#: What its processes run.
+PROGRAMS = ("local/inference_local/local_commands.py",)
 _ROUNDS = 3
 _GOAL_SECONDS = 8.0
 _GOAL_SHARE = 0.5

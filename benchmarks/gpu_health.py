@@ -8,8 +8,8 @@ A false drain is a cordoned node on which nothing was broken or slow. Times to t
 of metrics; failures that last less than half an hour, and workers with fewer than three peers, are left out
 of them. In the scenarios nothing is broken, a tenth of the racks or releases is hit, or metrics are lost
 (20 %), late (30 %) or doubled (10 %), for two hours of 10,000 GPUs: each drain is wrong. The detector was
-chosen on other seeds. The figure of NVSentinel is a comparison only: its nodes need no new machine and load
-no model.
+chosen on other seeds. The goal is to serve again as soon as NVSentinel's published time; its nodes need no
+new machine and load no model. 100,000 GPUs are 12,500 simulated nodes: nothing ran on as many machines.
 """
 
 from __future__ import annotations
@@ -87,6 +87,7 @@ def _hardware(result: FleetRun, published: float) -> list[Figure]:
             _p(serving, 50),
             "s",
             baseline=published,
+            goal=1,
             simulated=True,
         )
     ]

@@ -32,6 +32,8 @@ from typing import Final
 from benchmarks.harness.figure import ROOT, ROUNDS, BenchmarkError, Figure, interval, run
 
 _ANSWER_SECONDS, _WARM_SECONDS, _SECONDS = 0.05, 6, 6
+#: What its processes run.
+PROGRAMS = ("runtime/java",)
 #: Load by name: the kind of loop, and requests per second or callers.
 _LOADS: Final = {"open": 500, "closed": 64}
 _CLIENTS: Final = ("ours", "openai", "jdk")

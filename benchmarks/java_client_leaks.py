@@ -11,6 +11,8 @@ import shutil
 
 from benchmarks.harness.figure import ROOT, BenchmarkError, Figure, run
 
+#: What its processes run.
+PROGRAMS = ("runtime/java",)
 _CALLS = 1_000_000
 _TEST = "ConnectionsTest#aHundredThousandCallsLeaveNothingBehind"
 

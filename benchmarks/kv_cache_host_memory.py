@@ -8,8 +8,9 @@ at three times its rate, as in kv_aware_routing, on the same workers.
 
 Values are with node memory, and baselines are without. Both use the KV-aware router, which is informed about
 the content of node memory. Blocks in node memory are copied at the simulator's 32 GB/s. All figures are
-simulated. NVMe is left out, because the simulator does not support it. The goal is a median end-to-end
-latency that is a tenth lower if node memory can hold the documents.
+simulated. NVMe and S3 are left out, because the simulator does not support them, and no figure is a
+throughput. The goal is a median end-to-end latency and a median time to first token that are a tenth lower,
+in every case, also where the documents are more than node memory holds.
 
 The first question about a document is always computed, and requests in flight also need space. The router
 weighs cached blocks against the load of a worker. So a document is stored on several workers, and fewer
@@ -40,7 +41,6 @@ from inference_blueprints.serving.resolved import resolve
 
 _BLUEPRINT = "long-context-kv-cache"
 _GOAL = 0.9
-_WITH_GOAL = (200, 400)
 _DOCUMENTS = (200, 400, 800)
 _DOCUMENT_RATIO = 0.97
 _REQUESTS = 8000
@@ -70,7 +70,6 @@ def _documents(workers: _Workers, documents: int) -> list[Figure]:
         f"{documents} documents",
         lambda each: replay_synthetic(each, load, workload.peak_requests_per_second, _REQUESTS),
         workers,
-        goal=_GOAL if documents in _WITH_GOAL else None,
     )
 
 
@@ -86,13 +85,10 @@ def _conversation(workers: _Workers) -> list[Figure]:
         f"conversation, {_SPEED} x its rate",
         lambda each: replay_recorded(each, requests, trace.block_tokens),
         workers,
-        goal=None,
     )
 
 
-def _compared(
-    name: str, replayed: Callable[[_Workers], SimulatedReplay], workers: _Workers, goal: float | None
-) -> list[Figure]:
+def _compared(name: str, replayed: Callable[[_Workers], SimulatedReplay], workers: _Workers) -> list[Figure]:
     """Replay with and without node memory, and return latencies and the cached share of the prompts."""
     without = [replace(each, settings=replace(each.settings, host_kv_blocks=0)) for each in workers]
     kept, dropped = replayed(workers), replayed(without)
@@ -105,9 +101,9 @@ def _compared(
     first, first_dropped = kept.time_to_first_token, dropped.time_to_first_token
     whole, whole_dropped = kept.end_to_end, dropped.end_to_end
     return [
-        figure("end to end p50", whole.p50, whole_dropped.p50, "ms", goal),
+        figure("end to end p50", whole.p50, whole_dropped.p50, "ms", _GOAL),
         figure("end to end p90", whole.p90, whole_dropped.p90, "ms"),
-        figure("first token p50", first.p50, first_dropped.p50, "ms"),
+        figure("first token p50", first.p50, first_dropped.p50, "ms", _GOAL),
         figure("first token p90", first.p90, first_dropped.p90, "ms"),
         figure("found of the prompts", 100 * kept.cached_ratio, 100 * dropped.cached_ratio, "%"),
     ]

@@ -58,6 +58,8 @@ _DEFAULT = ("-XX:+UseG1GC",)
 _QUICK = (*_DEFAULT, "-XX:TieredStopAtLevel=1")
 #: Events of a call, and options of the virtual machine, by the end of the figure's name.
 _CASES = {"one_event": (1, _DEFAULT), "four_events": (4, _DEFAULT), "quick_start": (1, _QUICK)}
+#: What its processes run.
+PROGRAMS = ("runtime/java",)
 
 
 def measure() -> list[Figure]:

@@ -53,6 +53,8 @@ from inference_local.streaming.streaming_run import run_streaming
 _IN_FLIGHT, _SUBTASKS, _CALLS = 300, 2, 12_000
 _GOAL_SHARE, _GOAL_SIGNAL_SECONDS, _GOAL_RECOVERY_SECONDS = 0.85, 3.0, 30.0
 _STREAM_SECONDS, _CONTEXT, _PATIENCE_SECONDS = 60.0, 8192, 120.0
+#: What its processes run.
+PROGRAMS = ("runtime/java",)
 
 
 def measure() -> list[Figure]:

@@ -14,6 +14,8 @@ from pathlib import Path
 from benchmarks.harness.figure import BLUEPRINTS, Figure, cost, interleaved_medians
 from benchmarks.harness.generated import write_generated
 
+#: What its processes run.
+PROGRAMS = ("inference_blueprints/cli/main.py", "inference_blueprints/loading.py")
 _ROUNDS = 9
 _GOAL_RATIO = 1.5
 _SIZES = ((5, 4), (50, 40))

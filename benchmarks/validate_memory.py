@@ -9,6 +9,8 @@ import sys
 
 from benchmarks.harness.figure import BLUEPRINTS, Figure, cost, interleaved_medians
 
+#: What its processes run.
+PROGRAMS = ("inference_blueprints/cli/main.py", "inference_blueprints/loading.py")
 _ROUNDS = 5
 _GOAL_RATIO = 1.5
 _LIBRARIES = "import pydantic, typer, yaml"

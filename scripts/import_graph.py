@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 import os
 from collections.abc import Iterable, Iterator, Mapping
+from functools import cache
 from pathlib import Path
 
 #: Folders that are on the path of Python, beside the root of the checkout.
@@ -51,11 +52,7 @@ def python_files(root: Path) -> list[str]:
 def imports(root: Path) -> dict[str, set[str]]:
     """Return the files that each Python file imports, names or, as a test, has fixtures from."""
     files = python_files(root)
-    modules = dict(_modules(files))
-    folders: dict[str, set[str]] = {}
-    for file in files:
-        for parent in Path(file).parents:
-            folders.setdefault(parent.as_posix(), set()).add(file)
+    modules, folders = _places(files)
     return {file: _imported(root, file, modules, folders) - {file} for file in files}
 
 
@@ -64,6 +61,24 @@ def near(graph: Mapping[str, set[str]], begin: str, steps: int = STEPS) -> set[s
     found = edge = {begin}
     for _ in range(steps):
         edge = {imported for file in edge for imported in graph.get(file, ())} - found
+        found = found | edge
+    return found
+
+
+def reachable(root: Path, begin: str) -> set[str]:
+    """Return the Python files that a file imports, directly or over others, including itself.
+
+    Names as text count as imports only in the folder of the first file: its programs are started by name, and
+    what they contain is imported.
+    """
+    modules, folders = _places(python_files(root))
+    own = f"{Path(begin).parent.as_posix()}/"
+    found = edge = {begin}
+    while edge:
+        imported: set[str] = set()
+        for file in edge:
+            imported |= _imported(root, file, modules, folders, texts=file.startswith(own))
+        edge = imported - found
         found = found | edge
     return found
 
@@ -96,6 +111,15 @@ def _readers(folder: str, graph: Mapping[str, set[str]], root: Path) -> set[str]
     return {file for file in users if word in (root / file).read_text(encoding="utf-8")}
 
 
+def _places(files: Iterable[str]) -> tuple[dict[str, str], dict[str, set[str]]]:
+    """Return the file of each module name, and the files below each folder."""
+    folders: dict[str, set[str]] = {}
+    for file in files:
+        for parent in Path(file).parents:
+            folders.setdefault(parent.as_posix(), set()).add(file)
+    return dict(_modules(files)), folders
+
+
 def _modules(files: Iterable[str]) -> Iterator[tuple[str, str]]:
     """Yield each module name with its file. A file has a name per source root that it is below."""
     for file in files:
@@ -107,23 +131,39 @@ def _modules(files: Iterable[str]) -> Iterator[tuple[str, str]]:
             yield ".".join(parts[:-1] if parts[-1] == "__init__" else parts), file
 
 
-def _imported(root: Path, file: str, modules: Mapping[str, str], folders: Mapping[str, set[str]]) -> set[str]:
-    found = set()
-    for node in ast.walk(ast.parse((root / file).read_text(encoding="utf-8"))):
-        names: list[str] = []
-        if isinstance(node, ast.Import):
-            names = [alias.name for alias in node.names]
-        elif isinstance(node, ast.ImportFrom) and node.module:
-            names = [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
-        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
-            found |= _named(node.value, modules, folders)
-        found |= {modules[name] for name in names if name in modules}
+def _imported(
+    root: Path,
+    file: str,
+    modules: Mapping[str, str],
+    folders: Mapping[str, set[str]],
+    *,
+    texts: bool = True,
+) -> set[str]:
+    """Return what a file imports, names in a text (if texts count) or, as a test, has fixtures from."""
+    imported, constants = _names(root / file)
+    found = {modules[name] for name in imported if name in modules}
+    for text in constants if texts else ():
+        found |= _named(text, modules, folders)
     if file.startswith("tests/"):
         for parent in Path(file).parents:
             conftest = (parent / "conftest.py").as_posix()
             if conftest in folders.get(parent.as_posix(), ()):
                 found.add(conftest)
     return found
+
+
+@cache
+def _names(file: Path) -> tuple[frozenset[str], frozenset[str]]:
+    """Return the names of modules that a file imports or may import, and its texts."""
+    imported, texts = set(), set()
+    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            imported |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            imported |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+            texts.add(node.value)
+    return frozenset(imported), frozenset(texts)
 
 
 def _named(text: str, modules: Mapping[str, str], folders: Mapping[str, set[str]]) -> set[str]:

@@ -3,13 +3,15 @@
     .venv/bin/python scripts/outdated.py
 
 ``make outdated`` runs this script. It asks the registries that this machine reaches, and says of the others
-that they did not answer. It changes nothing and ends with 0.
+that they did not answer. Then it lists the benchmarks whose code is not the measured one any more, with what
+changed. It changes nothing and ends with 0.
 """
 
 from __future__ import annotations
 
 import itertools
 import re
+import subprocess
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, date, datetime
@@ -21,12 +23,16 @@ from packaging.version import Version as PythonVersion
 from pin_list import VersionPin
 from registry_answers import Release, UnansweredError
 
+import benchmarks
+from benchmarks.harness.recorded_results import BenchmarkModule, Results, discover
 from inference_blueprints.report.tables import TextTable, print_table, table_console
+from inference_blueprints.resources import root
 from inference_catalog.releases import version_order
 
 _UNASKED = "no package registry knows"
 _UNANSWERED = "cannot be asked from here"
 _UNKNOWN = "unknown"
+_NAMED_FILES = 5
 _NEWEST = "it is the newest"
 _NO_REASON = "no reason is recorded: move the pin, or record one"
 
@@ -44,7 +50,44 @@ def main() -> int:
     for registry, messages in problems.items():
         line = f"{len(messages)} without an answer ({registry}), such as {messages[0]}"
         console.print(line, markup=False, highlight=False, soft_wrap=True)
+    results = Results.read(root() / "benchmarks" / "results.json")
+    print_table(benchmark_table(results, discover(benchmarks), _changed_since), console)
     return 0
+
+
+def benchmark_table(
+    results: Results,
+    found: Mapping[str, BenchmarkModule],
+    changed_since: Callable[[str, Sequence[str]], Sequence[str] | None],
+) -> TextTable:
+    """Return the benchmarks that measured other code than today's.
+
+    found: All benchmarks, by name.
+    changed_since: Returns which files changed since a commit; None if the commit is not known here.
+    """
+    rows = []
+    for name, benchmark in sorted(found.items()):
+        run = results.runs.get(name, {})
+        if run.get("code") == benchmark.code():
+            continue
+        files = benchmark.files()
+        commit = run.get("commit", "")
+        changed = changed_since(commit.partition(" ")[0], files) if commit else files
+        if changed is None:
+            what, count = "its commit is not known here", _UNKNOWN
+        else:
+            more = ["..."] if len(changed) > _NAMED_FILES else []
+            what, count = ", ".join([*changed[:_NAMED_FILES], *more]), str(len(changed))
+        rows.append((name, f"{run.get('date', 'never')} {commit}".strip(), what, f"{count} of {len(files)}"))
+    headings = ("Benchmark", "Measured", "What changed since")
+    return TextTable("Benchmarks whose code changed", headings, ("Files",), tuple(rows))
+
+
+def _changed_since(commit: str, files: Sequence[str]) -> Sequence[str] | None:
+    """Return which of some files differ from a commit; None if git does not know it."""
+    command = ["git", "diff", "--name-only", commit, "--", *files]
+    ran = subprocess.run(command, cwd=root(), capture_output=True, text=True, check=False)
+    return None if ran.returncode else ran.stdout.split()
 
 
 def ask(pins: Sequence[VersionPin]) -> tuple[Answers, Mapping[str, Sequence[str]]]:

@@ -28,7 +28,7 @@ _PLACE = re.compile(
     rf"(<!-- figures: ([^|\n]+) \| {_COLUMN} \| {_COLUMN} -->\n).*?(<!-- end of figures -->)", re.DOTALL
 )
 #: Cells of a line in the table of benchmarks, and the cells with the two values.
-_CELLS = 6
+_CELLS = 8
 _VALUES = {"value": 1, "baseline": 2}
 _SIMULATED = " (simulated)"
 

@@ -7,14 +7,20 @@ import inspect
 import json
 import os
 import pkgutil
-from collections.abc import Callable, Collection, Mapping, Sequence
+import platform
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
+from hashlib import sha256
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from benchmarks.harness.figure import Figure
+from import_graph import reachable
+
+from benchmarks.harness.figure import Figure, run
 from inference_contracts.number_text import number
+from inference_contracts.units import GIB
 
 
 class UnknownBenchmarkError(Exception):
@@ -29,6 +35,23 @@ class BenchmarkModule:
     description: str
     measure: Callable[[], list[Figure]]
     """Takes the measurement and returns its figures."""
+    file: Path
+    """Its file."""
+    programs: Sequence[str] = ()
+    """Its variable `PROGRAMS`: Python files that its processes begin with, and folders of Java sources."""
+
+    @property
+    def root(self) -> Path:
+        """The checkout."""
+        return self.file.parent.parent
+
+    def files(self) -> list[str]:
+        """Return the files that it measures, relative to the checkout."""
+        return measured_files(self.root, self.file.relative_to(self.root).as_posix(), self.programs)
+
+    def code(self) -> str:
+        """Return the digest of what it measures."""
+        return code_digest(self.root, self.files())
 
 
 def discover(package: ModuleType) -> dict[str, BenchmarkModule]:
@@ -42,7 +65,11 @@ def discover(package: ModuleType) -> dict[str, BenchmarkModule]:
             continue
         module = importlib.import_module(f"{package.__name__}.{module_info.name}")
         description = inspect.getdoc(module) or ""
-        found[module_info.name] = BenchmarkModule(module_info.name, description, module.measure)
+        programs = getattr(module, "PROGRAMS", ())
+        file = Path(module.__file__ or "").resolve()
+        found[module_info.name] = BenchmarkModule(
+            module_info.name, description, module.measure, file, programs
+        )
     return found
 
 
@@ -65,31 +92,101 @@ figures and keeps the others.
 A ratio compares the medians of two measurements, which were taken in turns in one run on the same machine. It
 depends less on the machine than the values do. *Simulated* figures come from simulated engines, not from
 accelerators.
+
+`measured` is the date and the commit of a measurement; until 2026-11-28, it is the commit that recorded it.
+*Changed since* means that today's code is not the measured one: the benchmark's file or a module that it
+imports, directly or over others, is different now. Such a row says what an earlier version did. `make
+outdated` lists what changed. *Failed* means that the last attempt to measure gave no figure: what is in the
+row is older, and does not count as met.
 """
-_COLUMNS = ("figure", "value", "baseline", "ratio", "goal", "met")
+_COLUMNS = ("figure", "value", "baseline", "ratio", "goal", "met", "measured", "machine")
 
 Entry = dict[str, Any]
 
 
-def merge(path: Path, figures: Sequence[Figure], benchmark: str, benchmarks: Collection[str]) -> list[Entry]:
-    """Write a benchmark's figures to a results file, and remove all its earlier ones.
+@dataclass(frozen=True, slots=True)
+class Results:
+    """The results file: figures, and of each benchmark when and where they were measured."""
 
-    path: The file. It may be missing.
-    figures: The new figures.
+    runs: dict[str, dict[str, Any]]
+    """By benchmark: `date`, `commit` and `machine` of its figures, and `code`, the digest of what it is of.
+    `failed` has date, commit and reason of a later attempt that failed."""
+    figures: list[Entry]
+    """Figures, sorted by name."""
+
+    @classmethod
+    def read(cls, path: Path) -> Results:
+        """Return what a file holds; nothing if it is missing."""
+        if not path.exists():
+            return cls({}, [])
+        return cls(**json.loads(path.read_text(encoding="utf-8")))
+
+    def write(self, path: Path) -> None:
+        """Write the file."""
+        path.parent.mkdir(parents=True, exist_ok=True)
+        content = {"runs": self.runs, "figures": self.figures}
+        path.write_text(json.dumps(content, indent=2, sort_keys=True) + "\n", encoding="utf-8")
+
+
+def measured(
+    before: Results, benchmark: str, figures: Sequence[Figure], benchmarks: Collection[str], code: str
+) -> Results:
+    """Return the results with a benchmark's new figures, and without all its earlier ones.
+
     benchmark: Its name.
     benchmarks: Names of all benchmarks. One may begin with another one's name.
-    Returns: All entries of the file, sorted by name.
+    code: Digest of what was measured.
     """
-    earlier: list[Entry] = json.loads(path.read_text(encoding="utf-8")) if path.exists() else []
-    by_name = {
-        entry["name"]: entry for entry in earlier if benchmark_of(entry["name"], benchmarks) != benchmark
-    }
-    cores = os.cpu_count()
-    by_name |= {figure.name: {**figure.as_dict(), "cores": cores} for figure in figures}
-    entries = [by_name[name] for name in sorted(by_name)]
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(entries, indent=2) + "\n", encoding="utf-8")
-    return entries
+    kept = [entry for entry in before.figures if benchmark_of(entry["name"], benchmarks) != benchmark]
+    entries = sorted([*kept, *(figure.as_dict() for figure in figures)], key=lambda entry: entry["name"])
+    return Results(before.runs | {benchmark: {**_now(), "machine": machine(), "code": code}}, entries)
+
+
+def failed(before: Results, benchmark: str, reason: str) -> Results:
+    """Return the results with a failed attempt to measure a benchmark. Its earlier figures stay."""
+    run = before.runs.get(benchmark, {})
+    return Results(before.runs | {benchmark: {**run, "failed": {**_now(), "reason": reason}}}, before.figures)
+
+
+def _now() -> dict[str, str]:
+    """Return the date, and the commit of the checkout."""
+    results = ("benchmarks/results.json", "docs/benchmarks.md", "docs/choosing.md")
+    changed = run(["git", "status", "--porcelain", "--", ".", *(f":!{name}" for name in results)]).strip()
+    commit = run(["git", "rev-parse", "--short=8", "HEAD"]).strip() + (" with changes" if changed else "")
+    return {"date": datetime.now(UTC).date().isoformat(), "commit": commit}
+
+
+def machine() -> str:
+    """Return the processor, the number of cores and the memory of this machine."""
+    information = Path("/proc/cpuinfo")
+    lines = information.read_text(encoding="utf-8").splitlines() if information.exists() else []
+    model = next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), "")
+    gib = round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / GIB)
+    return f"{model or platform.machine()}, {os.cpu_count()} cores, {gib} GiB"
+
+
+def measured_files(root: Path, file: str, programs: Iterable[str] = ()) -> list[str]:
+    """Return the files that a benchmark measures: itself, its programs, and what they import.
+
+    root: The checkout.
+    file: The benchmark, relative to it, as are `programs`.
+    programs: Python files and folders of Java sources.
+    """
+    found = reachable(root, file)
+    for program in programs:
+        if program.endswith(".py"):
+            found |= reachable(root, program)
+        java = (path.relative_to(root) for path in (root / program).rglob("*.java"))
+        found |= {path.as_posix() for path in java if "target" not in path.parts}
+    return sorted(found)
+
+
+def code_digest(root: Path, files: Iterable[str]) -> str:
+    """Return a digest of the names and contents of files, which are relative to `root`."""
+    digest = sha256()
+    for name in files:
+        digest.update(f"{name} {sha256((root / name).read_bytes()).hexdigest()}\n".encode())
+    return digest.hexdigest()[:16]
 
 
 def benchmark_of(figure: str, benchmarks: Collection[str]) -> str | None:
@@ -97,33 +194,56 @@ def benchmark_of(figure: str, benchmarks: Collection[str]) -> str | None:
     return max((each for each in benchmarks if figure.startswith(each)), key=len, default=None)
 
 
-def markdown(entries: Sequence[Entry], descriptions: Mapping[str, str]) -> str:
+def markdown(results: Results, found: Mapping[str, BenchmarkModule]) -> str:
     """Return the page for people.
 
-    entries: Entries of the results file.
-    descriptions: Description of each benchmark, by name.
+    found: All benchmarks, by name.
     Returns: Markdown with a table of the figures and one section per benchmark.
     """
-    rows = [_row(entry) for entry in entries]
+    machines = sorted({run["machine"] for run in results.runs.values() if "machine" in run})
+    letters = {name: chr(ord("A") + place) for place, name in enumerate(machines)}
+    changed = {name for name, each in found.items() if each.code() != results.runs.get(name, {}).get("code")}
+    rows = []
+    for entry in results.figures:
+        name = benchmark_of(entry["name"], found) or ""
+        rows.append(_row(entry, results.runs[name], letters, changed=name in changed))
     rule = tuple("---" for _ in _COLUMNS)
     table = "\n".join(f"| {' | '.join(cells)} |" for cells in (_COLUMNS, rule, *rows))
-    cores = sorted({entry["cores"] for entry in entries})
-    machine = f"Measured on a machine with {' and '.join(map(str, cores))} cores."
-    paragraphs = [f"## {name}\n\n{description}\n" for name, description in sorted(descriptions.items())]
-    return "\n".join([_HEADER, f"{machine}\n", f"{table}\n", *paragraphs])
+    legend = "\n".join(f"- Machine {letter}: {name}" for name, letter in letters.items())
+    paragraphs = [
+        f"## {name}\n\n{each.description}\n{_failure(results.runs.get(name, {}))}"
+        for name, each in sorted(found.items())
+    ]
+    return "\n".join([_HEADER, f"{legend}\n", f"{table}\n", *paragraphs])
 
 
-def _row(entry: Entry) -> tuple[str, ...]:
+def _failure(run: Mapping[str, Any]) -> str:
+    """Return what the section of a benchmark says of its run, if that was none or the last one failed."""
+    if not run:
+        return "\n**Not measured**: the results have no figure of it.\n"
+    if "failed" not in run:
+        return ""
+    attempt = run["failed"]
+    reason = " ".join(attempt["reason"].split())
+    return f"\n**Failed** on {attempt['date']}, `{attempt['commit']}`: {reason}\n"
+
+
+def _row(
+    entry: Entry, run: Mapping[str, Any], letters: Mapping[str, str], *, changed: bool
+) -> tuple[str, ...]:
     """Return one row of the table."""
     unit = entry["unit"]
     baseline, ratio, goal = entry["baseline"], entry["ratio"], entry["goal"]
     name = entry["name"] + (" (simulated)" if entry["simulated"] else "")
     limit = "" if goal is None else f"at most {goal:g}" + ("" if ratio is not None else f" {unit}")
+    met = {True: "yes", False: "**no**", None: ""}[entry["met"]]
     return (
         name,
         f"{number(entry['value'])} {unit}",
         "" if baseline is None else f"{number(baseline)} {unit}",
         "" if ratio is None else f"{ratio:.2f}",
         limit,
-        {True: "yes", False: "**no**", None: ""}[entry["met"]],
+        "**failed**" if "failed" in run else met,
+        f"{run['date']}, `{run['commit']}`" + (", changed since" if changed else ""),
+        letters[run["machine"]],
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib
-import json
+import re
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -14,8 +14,15 @@ import pytest
 
 import benchmarks
 from benchmarks import __main__ as runner
-from benchmarks.harness.figure import ROOT, Figure
-from benchmarks.harness.recorded_results import UnknownBenchmarkError, benchmark_of, choose, discover
+from benchmarks.harness.figure import ROOT, BenchmarkError, Figure
+from benchmarks.harness.recorded_results import (
+    Results,
+    UnknownBenchmarkError,
+    benchmark_of,
+    choose,
+    discover,
+    markdown,
+)
 
 _FAST = '"""What fast measures."""\nfrom benchmarks.harness.figure import Figure\n'
 _FIGURES = {
@@ -23,7 +30,7 @@ _FIGURES = {
     "slow": "[Figure('slow', 9.0, 's', baseline=4.0, goal=1.5), Figure('slow_total', 1.0, 'MiB')]",
 }
 
-#: Exit code, results and page.
+#: Exit code, figures and page.
 BenchmarkRun = tuple[int, list[dict[str, Any]], str]
 
 
@@ -36,14 +43,20 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleT
     (folder / "__init__.py").write_text("")
     (folder / "__main__.py").write_text("raise AssertionError('not a benchmark')")
     for name, figures in _FIGURES.items():
-        (folder / f"{name}.py").write_text(f"{_FAST}def measure():\n    return {figures}\n")
+        (folder / f"{name}.py").write_text(f"{_FAST}import helper\ndef measure():\n    return {figures}\n")
     (folder / "broken.py").write_text(
         '"""Broken."""\nfrom benchmarks.harness.figure import BenchmarkError\n'
         "def measure():\n    raise BenchmarkError('python ended with 3')\n"
     )
+    (tmp_path / "contracts").mkdir()
+    (tmp_path / "contracts" / "helper.py").write_text("import over_helper\n")
+    (tmp_path / "contracts" / "over_helper.py").write_text("")
     monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path / "contracts")
     yield importlib.import_module("made_up_benchmarks")
-    for name in [name for name in sys.modules if name.startswith("made_up_benchmarks")]:
+    for name in [
+        name for name in sys.modules if name.startswith(("made_up_benchmarks", "helper", "over_helper"))
+    ]:
         del sys.modules[name]
 
 
@@ -54,7 +67,7 @@ def run(package: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     def call(only: str = "") -> BenchmarkRun:
         results, page = tmp_path / "out" / "results.json", tmp_path / "benchmarks.md"
         code = runner.main(["--only", only, "--results", str(results), "--page", str(page)])
-        return code, json.loads(results.read_text()), page.read_text()
+        return code, Results.read(results).figures, page.read_text()
 
     return call
 
@@ -75,7 +88,6 @@ def test_results_have_the_stated_fields(run: Callable[..., BenchmarkRun]) -> Non
     code, entries, _ = run("fast")
     assert code == 0
     assert len(entries) == 1
-    assert entries[0].pop("cores") >= 1
     assert entries[0] == {
         "name": "fast",
         "value": 2.0,
@@ -101,8 +113,9 @@ def test_a_figure_that_is_no_longer_measured_leaves_the_results(
     run: Callable[..., BenchmarkRun], tmp_path: Path
 ) -> None:
     _, entries, _ = run()
+    results = tmp_path / "out" / "results.json"
     left = [{**entries[0], "name": name} for name in ("fast_once", "slow_once")]
-    (tmp_path / "out" / "results.json").write_text(json.dumps([*entries, *left]))
+    Results(Results.read(results).runs, [*entries, *left]).write(results)
     assert [entry["name"] for entry in run("fast")[1]] == ["fast", "slow", "slow_once", "slow_total"]
 
 
@@ -114,18 +127,60 @@ def test_a_figure_is_that_of_the_longest_name_that_it_begins_with() -> None:
 
 
 def test_every_recorded_figure_is_of_a_benchmark() -> None:
-    recorded = json.loads((ROOT / "benchmarks" / "results.json").read_text())
+    recorded = Results.read(ROOT / "benchmarks" / "results.json")
     names = discover(benchmarks)
-    assert [each["name"] for each in recorded if benchmark_of(each["name"], names) is None] == []
+    assert {benchmark_of(each["name"], names) for each in recorded.figures} <= recorded.runs.keys()
+    assert recorded.runs.keys() <= names.keys()
 
 
 def test_a_benchmark_that_fails_does_not_stop_the_others(
     run: Callable[..., BenchmarkRun], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    code, entries, _ = run()
+    code, entries, page = run()
     assert code == 1
     assert [entry["name"] for entry in entries] == ["fast", "slow", "slow_total"]
     assert "broken: python ended with 3" in capsys.readouterr().err
+    assert re.search(r"## broken\n\nBroken\.\n\n\*\*Failed\*\* on 20.*`: python ended with 3\n", page)
+
+
+@pytest.mark.parametrize("error", ["BenchmarkError('no reply')", "KeyError('no reply')"])
+def test_a_goal_that_was_met_is_not_met_once_the_benchmark_fails(
+    run: Callable[..., BenchmarkRun], package: ModuleType, monkeypatch: pytest.MonkeyPatch, error: str
+) -> None:
+    """A failed benchmark kept its earlier "yes" on the page."""
+    assert "| at most 1 | yes |" in run("fast")[2]
+
+    def fail() -> list[Figure]:
+        raise {"B": BenchmarkError, "K": KeyError}[error[0]]("no reply")
+
+    monkeypatch.setattr(importlib.import_module(f"{package.__name__}.fast"), "measure", fail)
+    code, entries, page = run("fast")
+    assert (code, len(entries)) == (1, 1)
+    assert "| fast | 2 s | 4 s | 0.50 | at most 1 | **failed** |" in page
+    assert "no reply" in page.partition("## fast")[2].partition("##")[0]
+    monkeypatch.undo()
+
+
+@pytest.mark.parametrize("changed", ["made_up_benchmarks/fast.py", "contracts/over_helper.py"])
+def test_a_row_says_that_the_measured_code_changed(
+    run: Callable[..., BenchmarkRun], package: ModuleType, tmp_path: Path, changed: str
+) -> None:
+    """Whether the benchmark's file changes or a module that one of its modules imports."""
+    page = run("fast")[2]
+    assert re.search(r"\| yes \| 20\d\d-\d\d-\d\d, `[0-9a-f]{8}( with changes)?` \| A \|", page)
+    file = tmp_path / changed
+    file.write_text(f"{file.read_text()}# another\n")
+    results = Results.read(tmp_path / "out" / "results.json")
+    assert re.search(r"`, changed since \| A \|", markdown(results, discover(package)))
+    (tmp_path / "contracts" / "unrelated.py").write_text("")
+    file.write_text(file.read_text().replace("# another\n", ""))
+    assert "changed since |" not in markdown(results, discover(package))
+
+
+def test_every_row_has_its_machine(run: Callable[..., BenchmarkRun]) -> None:
+    page = run("fast")[2]
+    assert re.search(r"^- Machine A: .+, \d+ cores, \d+ GiB$", page, re.MULTILINE)
+    assert "## slow\n\nWhat fast measures.\n\n**Not measured**" in page
 
 
 def test_an_unknown_name_is_one_sentence(
@@ -144,9 +199,9 @@ def test_the_page_shows_every_figure_and_what_is_measured(run: Callable[..., Ben
     run("fast")
     page = run("slow")[2]
     assert page.startswith("# Benchmarks\n\n`make bench` writes this page")
-    assert "| fast | 2 s | 4 s | 0.50 | at most 1 | yes |" in page
-    assert "| slow | 9 s | 4 s | 2.25 | at most 1.5 | **no** |" in page
-    assert "| slow_total | 1 MiB |  |  |  |  |" in page
+    assert "| fast | 2 s | 4 s | 0.50 | at most 1 | yes | 20" in page
+    assert "| slow | 9 s | 4 s | 2.25 | at most 1.5 | **no** | 20" in page
+    assert "| slow_total | 1 MiB |  |  |  |  | 20" in page
     assert "## fast\n\nWhat fast measures." in page
 
 

@@ -28,6 +28,10 @@ def checkout(tmp_path: Path) -> Path:
         "runtime/batch/__init__.py": "",
         "runtime/batch/worker/__init__.py": "",
         "runtime/batch/worker/concurrency_limit.py": "",
+        "runtime/batch/worker/limits.py": (
+            "import inference_catalog.models\nTEXT = 'inference_blueprints.spec.loader'"
+        ),
+        "benchmarks/speed.py": "PROGRAM = 'batch.worker.limits'",
         "tests/conftest.py": "",
         "tests/local/conftest.py": "import inference_catalog.models",
         "tests/local/test_run.py": "PROGRAM = 'batch.worker'",
@@ -82,3 +86,10 @@ def test_imports_names_folders_and_fixtures_lead_to_a_file(
 )
 def test_a_change_concerns_the_code_that_reads_it(checkout: Path, changed: str, expected: set[str]) -> None:
     assert import_graph.files_of_change([changed], import_graph.imports(checkout), checkout) == expected
+
+
+def test_a_benchmark_reaches_what_its_programs_import(checkout: Path) -> None:
+    """A text in a program is no import: else each benchmark would reach almost every file."""
+    found = import_graph.reachable(checkout, "benchmarks/speed.py")
+    assert {"runtime/batch/worker/limits.py", "catalog/inference_catalog/models.py"} <= found
+    assert "inference_blueprints/spec/loader.py" not in found

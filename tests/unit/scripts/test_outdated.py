@@ -14,6 +14,8 @@ from pathlib import Path
 import pytest
 import yaml
 
+import benchmarks
+from benchmarks.harness.recorded_results import Results, discover
 from inference_blueprints import tools
 from inference_blueprints.resources import root
 from inference_catalog.catalogue import shipped
@@ -214,3 +216,19 @@ def test_without_a_network_it_prints_every_table_and_ends_well(tmp_path: Path) -
     assert "boto3" in result.stdout
     assert "it is the newest" not in result.stdout
     assert result.stdout.count("cannot be asked from here") > 60
+
+
+def test_benchmarks_that_measured_other_code_are_listed_with_what_changed() -> None:
+    """One whose code is the measured one is left out; a commit that git does not know is said."""
+    found = {name: each for name, each in discover(benchmarks).items() if name.startswith("validate_")}
+    runs = {
+        "validate_growth": {"date": "2026-11-22", "commit": "0123abcd", "code": "other"},
+        "validate_memory": {"date": "2026-11-22", "commit": "00000000", "code": "other"},
+        "validate_time": {"commit": "4567abcd", "code": found["validate_time"].code()},
+    }
+    known = {"0123abcd": ("b.py", "c.py")}
+    table = outdated.benchmark_table(Results(runs, []), found, lambda commit, _: known.get(commit))
+    growth, memory = table.rows
+    assert growth[:3] == ("validate_growth", "2026-11-22 0123abcd", "b.py, c.py")
+    assert growth[3].startswith("2 of ")
+    assert memory[2] == "its commit is not known here"
