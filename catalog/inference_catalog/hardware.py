@@ -34,6 +34,8 @@ class Accelerator:
     gpudirect_rdma: bool
     """Whether the network adapter reads the device's memory directly, so that KV cache is not copied through
     host memory."""
+    compute_capability: str | None = None
+    """NVIDIA's compute capability, such as ``8.9``; None for others."""
     cores: int = 1
     """Parts with a memory of their own that a framework splits layers over: 1 for a GPU, the (logical)
     NeuronCores for a device of AWS."""

@@ -172,6 +172,9 @@ class Model:
     """SPDX identifier, or the publisher's name of the licence."""
     source: str
     """Source of the architecture's numbers."""
+    quantisation_method: str = ""
+    """Tool or method that quantised the weights, as ``quant_method`` of the configuration names it, such as
+    ``modelopt``; empty for weights in 16 bits, or if it is not known."""
     draft: Draft | None = None
     """How it depends on another model, for which it guesses tokens; None for models that can be served."""
     pipeline: Pipeline | None = None

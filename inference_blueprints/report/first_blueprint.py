@@ -21,6 +21,7 @@ from inference_blueprints.serving.resolved import resolve
 from inference_blueprints.spec.formats import DESCRIPTIONS, NAME
 from inference_blueprints.spec.wording import allowed, quote, suggestion
 from inference_catalog import InstanceType
+from inference_catalog.capabilities import engine_support
 from inference_contracts.errors import BlueprintError, UserError
 
 #: What `--use` may be, and what it writes.
@@ -160,9 +161,16 @@ def gpus(region: str) -> list[str]:
     cheapest = {}
     for name, each in catalog.accelerators().items():
         prices = [usd or math.inf for _, usd in _offered(name, region)]
-        if each.manufacturer == "nvidia" and prices:
+        if not _without_bfloat16(each) and each.manufacturer == "nvidia" and prices:
             cheapest[name] = min(prices)
     return sorted(cheapest, key=lambda name: cheapest[name])
+
+
+def _without_bfloat16(accelerator: catalog.Accelerator) -> str:
+    """Return why a GPU is not offered for models as they are published; empty if it is."""
+    capability = accelerator.compute_capability
+    answer = engine_support()["vllm"].of_weights("bf16", "", capability) if capability else None
+    return answer.refusal if answer and answer.verdict == "refused" else ""
 
 
 def regions() -> Collection[str]:
@@ -230,6 +238,8 @@ def demand_gpu(given: str, wish: Wish) -> str:
             f"got {quote(given)}, which is no GPU; {allowed('GPU', offered)}. "
             "Start from `blueprints init inf2 FILE`, or from trn2"
         )
+    if name in known and (reason := _without_bfloat16(known[name])):
+        raise UserError(f"got {quote(given)}: vllm {reason}; {allowed('GPU', offered)}")
     if name in known and name not in offered:
         regions = [each for each in catalog.regions() if name in gpus(each)]
         raise UserError(

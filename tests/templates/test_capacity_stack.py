@@ -81,6 +81,7 @@ def test_instance_store_is_used_where_every_type_has_it(base_templates: Template
 def test_volumes_are_fast_where_there_is_no_instance_store(synthesise: Synthesise) -> None:
     def without_nvme(spec: dict[str, Any]) -> None:
         spec["pools"][0].update(instanceTypes=["g5g.16xlarge"])
+        spec["models"][0]["engine"] = {"vllm": {"args": {"dtype": "half"}}}
         spec["models"][0]["workload"]["peakRequestsPerSecond"] = 1
         spec["models"][0]["deployments"][0]["aggregated"]["tensorParallelSize"] = 2
 

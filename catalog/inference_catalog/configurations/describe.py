@@ -12,10 +12,12 @@ from inference_catalog.configurations.quantisation import (
     WeightModules,
     language_modules,
     prediction_modules,
+    quantisation_method,
     read_scheme,
     weight_sizes,
 )
 from inference_catalog.configurations.text_shape import TextShape, read_text_shape, read_vision_shape
+from inference_catalog.configurations.weight_schemes import PLAIN
 
 _BILLION = 1e9
 _PLAIN_BYTES = 2
@@ -85,6 +87,7 @@ def describe(configuration: object, exported: object = None) -> dict[str, Any]:
         "feed_forward_size": shape.experts.width if shape.experts else shape.dense_width,
         "weight_type": sizes.scheme.weight_type,
         "weight_block": sizes.scheme.block,
+        "quantisation_method": quantisation_method(whole, of_export) if sizes.scheme is not PLAIN else "",
         "weight_bytes": sizes.total + _PLAIN_BYTES * vision_parameters,
         "expert_weight_bytes": sizes.experts,
         "matrix_parameters": sum(each.parameters for each in modules.matrices),

@@ -265,18 +265,42 @@ def read_scheme(whole: ConfigFields, exported: ConfigFields | None) -> SchemeOf:
     exported
         ModelOpt's ``hf_quant_config.json`` beside it; None without one.
     """
-    text = whole.section("text_config")
-    settings = whole.section("quantization_config") or (text and text.section("quantization_config"))
+    settings = _settings(whole)
     if settings is None and exported is not None:
         return _modelopt(exported.section("quantization") or exported)
     if settings is None:
         return _always(PLAIN)
-    method = settings.value("quant_method") or ("modelopt" if settings.has("quant_algo") else None)
+    method = _method(settings)
     if not isinstance(method, str) or method not in _METHODS:
         known = ", ".join(_METHODS)
         settings.wrong("quant_method", f"one of {known}; the size of others is not counted here")
         return _always(PLAIN)
     return _METHODS[method](settings)
+
+
+def quantisation_method(whole: ConfigFields, exported: ConfigFields | None) -> str:
+    """Return the tool or method that quantised a checkpoint, such as ``awq``; empty if it names none.
+
+    Parameters
+    ----------
+    whole
+        The ``config.json``.
+    exported
+        ModelOpt's ``hf_quant_config.json`` beside it; None without one.
+    """
+    settings = _settings(whole)
+    method = _method(settings) if settings else ("modelopt" if exported else None)
+    # ModelOpt's name for files with weights in 4 bits; its other files have `modelopt`.
+    return "modelopt" if method == "modelopt_fp4" else str(method or "")
+
+
+def _settings(whole: ConfigFields) -> ConfigFields | None:
+    text = whole.section("text_config")
+    return whole.section("quantization_config") or (text and text.section("quantization_config"))
+
+
+def _method(settings: ConfigFields) -> object:
+    return settings.value("quant_method") or ("modelopt" if settings.has("quant_algo") else None)
 
 
 def _always(scheme: WeightScheme) -> SchemeOf:

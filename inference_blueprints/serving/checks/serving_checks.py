@@ -10,6 +10,7 @@ from inference_blueprints.serving.checks.argument_checks import (
     environment_findings,
     parser_findings,
 )
+from inference_blueprints.serving.checks.capability_checks import capability_findings
 from inference_blueprints.serving.checks.diffusion_checks import diffusion_findings
 from inference_blueprints.serving.checks.draft_checks import draft_findings, draft_worker_findings
 from inference_blueprints.serving.checks.engine_checks import (
@@ -104,12 +105,13 @@ def _workers_findings(resolved: ResolvedWorkers, *, arguments_are_right: bool) -
     """Check the workers of one role. A check is skipped if an earlier one that it depends on has failed."""
     if resolved.shape.pipeline or resolved.model.makes_images:
         # The rules report a model of the wrong kind; heads and KV cache are those of language models.
-        wrong = list(diffusion_findings(resolved))
+        wrong = [*diffusion_findings(resolved), *capability_findings(resolved)]
         return wrong if _wrong(wrong) else [*wrong, *disk_findings(resolved)]
     if not resolved.model.workload.input_tokens:
         return []  # the rules report it: without tokens, nothing has a size
     found = list(shape_findings(resolved)) or list(parallelism_findings(resolved))
     found += neuron_findings(resolved)
+    found += capability_findings(resolved)
     if _wrong(found):
         return found
     if arguments_are_right:

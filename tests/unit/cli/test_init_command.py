@@ -110,7 +110,8 @@ def test_all_wrong_options_are_named_at_once_with_the_nearest_value(tmp_path: Pa
 @pytest.mark.parametrize(
     ("option", "value", "said"),
     [
-        ("--gpu", "l4s", "GPUs are 't4g', 'l4', 'a10g', 'l40s'"),
+        ("--gpu", "l4s", "GPUs are 'l4', 'a10g', 'l40s'"),
+        ("--gpu", "t4g", "vllm takes bfloat16 only on 8.0 and newer"),
         ("--gpu", "trainium2", "which is no GPU; GPUs are"),
         ("--model", "z-image-turbo", "makes images; take it with the use 'images'"),
         ("--use", "chats", "uses are 'chat', 'batch', 'stream', 'images'; did you mean 'chat'?"),

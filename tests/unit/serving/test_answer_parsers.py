@@ -68,7 +68,7 @@ def test_every_format_of_a_model_is_in_the_catalogue() -> None:
             },
         ),
         (
-            {"engine": {"tensorrtLlm": {}}},
+            {"engine": {"tensorrtLlm": {}}, "instance_types": ["g7e.2xlarge"]},
             {"dyn-reasoning-parser": "gpt_oss", "dyn-tool-call-parser": "harmony"},
         ),
         (

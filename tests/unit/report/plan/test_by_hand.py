@@ -184,6 +184,7 @@ def test_images_and_weights_on_ebs(quickstart_document: dict[str, Any]) -> None:
         {
             "pools": [_pool("t4g", ["g5g.4xlarge"], 3)],
             "model": {
+                "engine": {"vllm": {"args": {"dtype": "half"}}},
                 "weights": {"huggingFace": "Qwen/Qwen3-0.6B"},
                 "workload": {"inputTokens": 500, "outputTokens": 100, "peakRequestsPerSecond": 1},
             },
@@ -210,6 +211,7 @@ def test_streamed_weights_touch_no_disk(quickstart_document: dict[str, Any]) -> 
         {
             "pools": [_pool("t4g", ["g5g.4xlarge"], 3)],
             "model": {
+                "engine": {"vllm": {"args": {"dtype": "half"}}},
                 "weights": {"s3": "s3://acme-models/qwen3/", "catalog": "Qwen/Qwen3-0.6B"},
                 "workload": {"inputTokens": 500, "outputTokens": 100, "peakRequestsPerSecond": 1},
             },
@@ -351,6 +353,7 @@ def test_without_a_profile_nothing_is_said_of_objectives(quickstart_document: di
     changes = {
         "pools": [_pool("t4g", ["g5g.4xlarge"], 3)],
         "model": {
+            "engine": {"vllm": {"args": {"dtype": "half"}}},
             "weights": {"huggingFace": "Qwen/Qwen3-0.6B"},
             "workload": {"inputTokens": 500, "outputTokens": 100, "peakRequestsPerSecond": 1},
             "objectives": {"timePerOutputTokenP90Ms": 20},

@@ -1,0 +1,175 @@
+"""Checks that an engine runs a model's weights, attention and KV cache on the GPUs of a pool."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import inference_catalog as catalog
+from inference_blueprints.serving.engines import ENGINES
+from inference_blueprints.serving.resolved import ResolvedWorkers
+from inference_blueprints.serving.stacks import STACKS
+from inference_blueprints.spec.wording import quote
+from inference_catalog.capabilities import (
+    Answer,
+    EngineSupport,
+    attention_kind,
+    cache_format,
+    capabilities,
+    engine_support,
+    weight_format,
+)
+from inference_contracts.errors import Finding
+
+_WEIGHTS = {
+    "bf16": "weights in bfloat16",
+    "fp16": "weights in float16",
+    "fp8": "weights in FP8",
+    "fp8Blocks": "weights in FP8 with a scale per block",
+    "mxfp8": "weights in MXFP8",
+    "nvfp4": "weights in NVFP4",
+    "mxfp4": "weights in MXFP4",
+    "int4": "weights in 4-bit integers",
+    "int8": "weights in 8-bit integers",
+}
+_ATTENTION = {
+    "full": "attention",
+    "sinks": "attention with sinks",
+    "mla": "latent attention",
+    "sparseMla": "sparse latent attention",
+}
+_CACHE = {"16bit": "a KV cache in 16 bits", "fp8": "a KV cache in FP8", "fp8E5m2": "a KV cache in fp8_e5m2"}
+#: GPUs that a message lists one by one.
+_MANY = 4
+#: Names of 16-bit types that engines take as their type of activations (``dtype``) and that are not bfloat16.
+_HALF = ("half", "float16", "fp16")
+
+
+@dataclass(frozen=True, slots=True)
+class _Needed:
+    """One thing that an engine must be able to do, in the table's words."""
+
+    what: str
+    """As part of a message."""
+    format: str
+    tool: str = ""
+    """`format`, `tool`: Format of weights, and the tool that quantised them."""
+    cache: str = ""
+    """Type of the KV cache, if ``format`` is a kind of attention."""
+
+    def answer(self, support: EngineSupport, capability: str) -> Answer:
+        """Return what an engine does with it on a capability."""
+        if self.cache:
+            return support.of_attention(self.format, self.cache, capability)
+        return support.of_weights(self.format, self.tool, capability)
+
+
+def capability_findings(resolved: ResolvedWorkers) -> Iterator[Finding]:
+    """Check the workers against the table of engines, formats and compute capabilities.
+
+    Yields: An error for what the engine does not run on the pool's GPUs; else a warning for the first thing
+        of which nothing is known, or one for known wrong answers.
+    """
+    capability = resolved.accelerator.compute_capability
+    support = engine_support().get(resolved.model.engine.chosen)
+    if capability is None or support is None:
+        return
+    path = (*resolved.path, "pool")
+    engine = f"{support.name} {support.release}"
+    if support.release != resolved.engine.engine_version:
+        yield Finding(path, _unread(resolved, support), "warning")
+        return
+    answers = [(needed, needed.answer(support, capability)) for needed in _needed(resolved)]
+    got = (
+        f"got {quote(resolved.pool.name)} with {resolved.types[0].name} ({resolved.accelerator.name}, "
+        f"compute capability {capability}) for"
+    )
+    for needed, answer in answers:
+        if answer.verdict == "refused":
+            message = f"{got} {needed.what}: {engine} {answer.refusal}; {_remedy(needed, resolved)}"
+            yield Finding(path, message)
+            return
+    for needed, answer in answers:
+        if answer.verdict == "unknown":
+            reason = f": {answer.note}" if answer.note else ""
+            message = (
+                f"{got} {needed.what}: whether {engine} runs it is not known{reason}; try one worker before "
+                f"you rely on it, or {_remedy(needed, resolved)}"
+            )
+            yield Finding(path, message, "warning")
+            return
+    for needed, answer in answers:
+        if wrong := answer.wrong(capability):
+            yield Finding(path, f"{got} {needed.what}: {engine} starts, but {wrong}", "warning")
+
+
+def _unread(resolved: ResolvedWorkers, support: EngineSupport) -> str:
+    return (
+        f"whether {support.name} {resolved.engine.engine_version} runs the model on "
+        f"{resolved.accelerator.name} is not known: the table of formats was read from {support.release}; "
+        "try one worker before you rely on it"
+    )
+
+
+def _needed(resolved: ResolvedWorkers) -> Iterator[_Needed]:
+    """Yield what the engine must run: its type of activations, the weights, and the attention."""
+    shape, model = resolved.device_shape, resolved.model
+    dtype = str(model.engine.arguments.get("dtype", "auto"))
+    activations = "fp16" if dtype in _HALF else "bf16"
+    yield _Needed(_WEIGHTS[activations], activations)
+    weights = weight_format(shape)
+    if weights not in ("bf16", "gguf"):
+        # Quantised while it is loaded: no tool wrote the weights.
+        tool = "online" if model.quantization else shape.quantisation_method
+        yield _Needed(_WEIGHTS[weights], weights, tool)
+    if not model.makes_images:
+        kind = attention_kind(shape)
+        cache = cache_format(ENGINES[model.engine.chosen].kv_cache_type(resolved))
+        yield _Needed(f"{_ATTENTION[kind]} with {_CACHE[cache]}", kind, cache=cache)
+
+
+def _remedy(needed: _Needed, resolved: ResolvedWorkers) -> str:
+    """Return what to do instead: another GPU, another engine, another format."""
+    engine, capability = resolved.model.engine.chosen, resolved.accelerator.compute_capability or ""
+    support = engine_support()[engine]
+    able = [each for each in capabilities() if needed.answer(support, each).verdict == "runs"]
+    ways = []
+    gpus = _gpus(able)
+    if gpus:
+        ways.append(f"take a GPU on which it runs: {gpus}")
+    others = [
+        name
+        for name, each in engine_support().items()
+        if name != engine
+        and name in STACKS[resolved.model.stack.chosen].frameworks
+        and resolved.model.makes_images == (name == "vllmOmni")
+        and needed.answer(each, capability).verdict == "runs"
+    ]
+    if others:
+        ways.append(f"set 'engine: {{{others[0]}: {{}}}}'")
+    if needed.cache and needed.cache != "16bit":
+        ways.append("leave the type of the KV cache out")
+    elif needed.format == "bf16" and support.weights["fp16"].verdict(capability) != "refused":
+        ways.append(f"set 'engine: {{{engine}: {{args: {{dtype: half}}}}}}'")
+    elif not needed.cache:
+        formats = [
+            name
+            for name in ("fp8", "int4", "bf16")
+            if name != needed.format and support.of_weights(name, "", capability).verdict == "runs"
+        ]
+        ways += [f"serve {' or '.join(_WEIGHTS[name] for name in formats)}"] if formats else []
+    return ", or ".join(ways) or "name another model"
+
+
+def _gpus(able: list[str]) -> str:
+    """Return the accelerators with these capabilities, each with a family that has it."""
+    families: dict[str, str] = {}
+    for kind in catalog.instance_types().values():
+        device = kind.accelerator
+        if device and device.compute_capability in able:
+            families.setdefault(device.name, kind.family)
+    names = sorted(families, key=lambda name: float(catalog.accelerators()[name].compute_capability or 0))
+    every = [f"{name} ({families[name]})" for name in names]
+    if len(every) > _MANY and able == list(capabilities())[-len(able) :]:
+        return f"compute capability {able[0]} and newer, such as {', '.join(every[:_MANY])}"
+    return ", ".join(every)
