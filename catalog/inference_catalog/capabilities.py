@@ -56,7 +56,7 @@ class FormatSupport:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class SupportAnswer:
     """What is known about one combination."""
 
     verdict: Verdict
@@ -96,7 +96,7 @@ class EngineSupport:
     attention: Mapping[str, FormatSupport]
     """`weights`, `attention`: Rows by name."""
 
-    def of_weights(self, name: str, tool: str, capability: str) -> Answer:
+    def of_weights(self, name: str, tool: str, capability: str) -> SupportAnswer:
         """Return what the engine does with weights.
 
         Parameters
@@ -115,7 +115,7 @@ class EngineSupport:
             rows = [row for key, row in self.weights.items() if key.split("/")[0] == name]
         return _answer([row for row in rows if row], capability)
 
-    def of_attention(self, kind: str, cache_type: str, capability: str) -> Answer:
+    def of_attention(self, kind: str, cache_type: str, capability: str) -> SupportAnswer:
         """Return what the engine does with a kind of attention and a type of the KV cache.
 
         Parameters
@@ -131,10 +131,10 @@ class EngineSupport:
         return _answer([row] if row else [], capability)
 
 
-def _answer(rows: Sequence[FormatSupport], capability: str) -> Answer:
+def _answer(rows: Sequence[FormatSupport], capability: str) -> SupportAnswer:
     """Combine rows: they decide only if they agree."""
     verdicts = {row.verdict(capability) for row in rows}
-    return Answer(next(iter(verdicts)) if len(verdicts) == 1 else "unknown", tuple(rows))
+    return SupportAnswer(next(iter(verdicts)) if len(verdicts) == 1 else "unknown", tuple(rows))
 
 
 def weight_format(model: Model) -> str:

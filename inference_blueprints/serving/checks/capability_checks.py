@@ -11,7 +11,7 @@ from inference_blueprints.serving.resolved import ResolvedWorkers
 from inference_blueprints.serving.stacks import STACKS
 from inference_blueprints.spec.wording import quote
 from inference_catalog.capabilities import (
-    Answer,
+    SupportAnswer,
     EngineSupport,
     attention_kind,
     cache_format,
@@ -57,7 +57,7 @@ class _Needed:
     cache: str = ""
     """Type of the KV cache, if ``format`` is a kind of attention."""
 
-    def answer(self, support: EngineSupport, capability: str) -> Answer:
+    def answer(self, support: EngineSupport, capability: str) -> SupportAnswer:
         """Return what an engine does with it on a capability."""
         if self.cache:
             return support.of_attention(self.format, self.cache, capability)
