@@ -198,6 +198,21 @@ def role_capacity(
     )
 
 
+def serves_its_peak(resolved: ResolvedWorkers) -> bool | None:
+    """Return whether workers of both phases serve their share of the peak; None without a latency profile.
+
+    Most do with as many requests as they can hold, which is one step of the calculation.
+    """
+    profile, workload = speeds(resolved), resolved.model.workload
+    at_once = concurrent_requests(workload, worker_sizing(resolved))
+    if profile is None or at_once < 1:
+        return None
+    each = worker_requests_per_second(resolved, resolved.workers.maximum)
+    if operation(profile, workload, at_once).requests_per_second >= each:
+        return True
+    return at_rate(profile, workload, each, at_once)[1].requests_per_second >= each
+
+
 # Computes latencies of requests from the model's latency profile (simulated).
 
 

@@ -6,6 +6,7 @@ serving plan, and their tables.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
@@ -19,6 +20,7 @@ from inference_blueprints.report.sizing.batch_day import BatchDay, ModelCapacity
 from inference_blueprints.report.sizing.node_packing import PackedNode, cheapest_placement, workers_of_pool
 from inference_blueprints.report.tables import TextTable
 from inference_blueprints.serving.resolved import ResolvedWorkers, resolve
+from inference_blueprints.serving.streaming import stream_load
 from inference_blueprints.serving.types import Process, ServingPlan
 from inference_blueprints.spec.types import Blueprint
 from inference_catalog import ServicePrices, Support
@@ -148,6 +150,14 @@ class PlanBasis:
     def capacities(self) -> Mapping[str, ModelCapacity]:
         """What each model can serve."""
         return model_capacities(self.workers)
+
+    @cached_property
+    def streaming_calls(self) -> Mapping[str, float]:
+        """Requests per second that each model gets from all streaming jobs."""
+        calls: dict[str, float] = defaultdict(float)
+        for job in self.spec.streaming:
+            calls[job.model] += stream_load(job).calls_per_second
+        return calls
 
     @cached_property
     def batch_days(self) -> tuple[BatchDay, ...]:

@@ -9,7 +9,12 @@ from itertools import groupby
 from typing import Final
 
 from inference_blueprints.serving.engines.worker_sizing import worker_sizing
-from inference_blueprints.serving.performance import concurrent_requests, role_capacity
+from inference_blueprints.serving.performance import (
+    concurrent_requests,
+    min_time_per_output_token_ms,
+    role_capacity,
+    time_to_first_token_ms,
+)
 from inference_blueprints.serving.resolved import ResolvedWorkers
 from inference_blueprints.spec.types import Batch, BatchQueue, Model
 from inference_contracts import batch_limits as limits
@@ -25,6 +30,18 @@ class ModelCapacity:
     full_requests_per_second: float | None
     """Completed requests per second at the highest load (simulated); None if a deployment has no latency
     profile."""
+    planned_requests_per_second: float | None = None
+    """Completed requests per second at the stated peak, for which the plan has its workers (simulated)."""
+    fastest_request_seconds: float | None = None
+    """Shortest mean duration of a request, with no other request in its worker (simulated)."""
+
+    def requests_per_second_with(self, in_flight: int) -> float | None:
+        """Return the most requests per second with a number of requests at once; None if unknown.
+
+        By Little's law, requests per second = requests at once / duration of a request.
+        """
+        full, fastest = self.full_requests_per_second, self.fastest_request_seconds
+        return full if full is None or not fastest else min(full, in_flight / fastest)
 
 
 def model_capacities(roles: Iterable[ResolvedWorkers]) -> Mapping[str, ModelCapacity]:
@@ -36,13 +53,24 @@ def model_capacities(roles: Iterable[ResolvedWorkers]) -> Mapping[str, ModelCapa
     for _, group in groupby(roles, key=lambda each: each.release):
         workers = list(group)
         name, added = workers[0].model.name, _of_deployment(workers)
-        sofar = capacities.get(name, ModelCapacity(0, 0.0))
-        speeds = sofar.full_requests_per_second, added.full_requests_per_second
-        capacities[name] = ModelCapacity(
-            sofar.concurrent_requests + added.concurrent_requests,
-            None if None in speeds else sum(speed for speed in speeds if speed is not None),
-        )
+        sofar = capacities.get(name)
+        capacities[name] = _together(sofar, added) if sofar else added
     return capacities
+
+
+def _together(one: ModelCapacity, other: ModelCapacity) -> ModelCapacity:
+    """Return the capacity of two deployments of a model."""
+    fastest = one.fastest_request_seconds, other.fastest_request_seconds
+    return ModelCapacity(
+        one.concurrent_requests + other.concurrent_requests,
+        _sum(one.full_requests_per_second, other.full_requests_per_second),
+        _sum(one.planned_requests_per_second, other.planned_requests_per_second),
+        min((each for each in fastest if each is not None), default=None),
+    )
+
+
+def _sum(one: float | None, other: float | None) -> float | None:
+    return None if one is None or other is None else one + other
 
 
 def _of_deployment(roles: list[ResolvedWorkers]) -> ModelCapacity:
@@ -51,8 +79,17 @@ def _of_deployment(roles: list[ResolvedWorkers]) -> ModelCapacity:
     at_once = concurrent_requests(decoding.model.workload, worker_sizing(decoding))
     ranks = decoding.workers.maximum * decoding.data_parallel_size
     known = [role_capacity(each) for each in roles]
-    speeds = [each.full_requests_per_second for each in known if each]
-    return ModelCapacity(ranks * at_once, min(speeds) if len(speeds) == len(roles) else None)
+    speeds = [each for each in known if each]
+    if len(speeds) < len(roles):
+        return ModelCapacity(ranks * at_once, None)
+    first, each = time_to_first_token_ms(tuple(roles)), min_time_per_output_token_ms(tuple(roles))
+    alone = (first or 0.0) + (each or 0.0) * decoding.model.workload.output_tokens
+    return ModelCapacity(
+        ranks * at_once,
+        min(each.full_requests_per_second for each in speeds),
+        min(each.requests_per_second for each in speeds),
+        alone / 1000.0,
+    )
 
 
 #: Bytes of an input line besides its prompt, and of a result row besides its answer.

@@ -1,4 +1,4 @@
-"""Warns of times that cannot be kept: objectives out of reach, and lent capacity that returns too late."""
+"""Warns of peaks and objectives that cannot be kept, and of lent capacity that returns too late."""
 
 from __future__ import annotations
 
@@ -6,11 +6,44 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 
 from inference_blueprints.serving.engines.llama_cpp import bound_tokens_per_second
+from inference_blueprints.serving.estimates.request_estimates import deployment_requests_per_second
 from inference_blueprints.serving.estimates.worker_start import WorkerStart, worker_start
-from inference_blueprints.serving.performance import min_time_per_output_token_ms, time_to_first_token_ms
+from inference_blueprints.serving.performance import (
+    min_time_per_output_token_ms,
+    role_capacity,
+    serves_its_peak,
+    time_to_first_token_ms,
+)
 from inference_blueprints.serving.resolved import ResolvedWorkers
 from inference_blueprints.serving.stacks.engine_process import engine_image
 from inference_contracts.errors import Finding
+from inference_contracts.number_text import number
+
+# Checks that workers serve the stated peak.
+
+
+def peak_findings(roles: Sequence[ResolvedWorkers]) -> Iterator[Finding]:
+    """Warn if the workers of an aggregated deployment serve less than its share of the peak (simulated).
+
+    Nothing is said without a latency profile. Separate prefill and decode workers have a check of their own.
+
+    roles: Workers of every role of a deployment.
+    """
+    resolved, workload = roles[0], roles[0].model.workload
+    tokens = workload.input_tokens + workload.output_tokens
+    if len(roles) > 1 or workload.images or not 0 < tokens <= resolved.shape.context_length:
+        return
+    capacity = None if serves_its_peak(resolved) else role_capacity(resolved)
+    if capacity is None:
+        return
+    full, workers = capacity.full_requests_per_second, resolved.workers.maximum
+    peak = deployment_requests_per_second(resolved.model, resolved.deployment)
+    message = (
+        f"got {workers}, which serve {number(full)} of the {number(peak)} requests per second at the peak "
+        f"(simulated); use {math.ceil(workers * peak / full)}, or lower peakRequestsPerSecond"
+    )
+    yield Finding((*resolved.path, "replicas"), message, "warning")
+
 
 # Checks that lent capacity can be back as soon as the blueprint says.
 

@@ -186,6 +186,19 @@ def test_a_workload_beyond_the_cache_is_refused_with_a_number_of_replicas_that_w
     mended = make_blueprint(
         nodes=enough, workload={"peakRequestsPerSecond": 30.0}, aggregated={"replicas": enough}
     )
+    assert [each for each in serving_findings(mended) if each.severity == "error"] == []
+
+
+def test_workers_that_serve_a_part_of_the_peak_are_a_warning_with_a_number_that_would_do(
+    make_blueprint: Make,
+) -> None:
+    """The cache holds their requests, and the devices are too slow for them: nobody said so."""
+    workload = {"inputTokens": 3000, "outputTokens": 10, "peakRequestsPerSecond": 10.0}
+    [finding] = serving_findings(make_blueprint(workload=workload))
+    assert (finding.severity, finding.path) == ("warning", (*WORKERS, "replicas"))
+    assert "of the 10 requests per second at the peak (simulated)" in finding.message
+    enough = int(finding.message.partition("; use ")[2].partition(",")[0])
+    mended = make_blueprint(nodes=enough, workload=workload, aggregated={"replicas": enough})
     assert list(serving_findings(mended)) == []
 
 

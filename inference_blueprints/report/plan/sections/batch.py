@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from inference_blueprints.report.plan.cells import few
 from inference_blueprints.report.plan.section import Label, PlanSection, PlanSummary, ShortLine
@@ -12,6 +13,7 @@ from inference_blueprints.report.sizing.batch_quotas import ServiceQuotaUse, ser
 from inference_blueprints.report.tables import TextTable
 from inference_contracts import batch_limits as limits
 from inference_contracts.number_text import number
+from inference_contracts.units import SECONDS_PER_HOUR
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,22 +39,34 @@ class BatchDaySummary:
     deadline_hours: float
     """Maximum hours of a job."""
     full_requests_per_second: float | None
-    """Requests per second that the model completes at its highest load (simulated); None without a latency
-    profile."""
+    """Requests per second that the model completes at its highest load (simulated), with no more requests at
+    once than `in_flight`; None without a latency profile."""
     load_requests_per_second: float
-    """Mean requests per second of all queues of the model."""
+    """Mean requests per second of all queues and streaming jobs of the model."""
+    planned_requests_per_second: float | None = None
+    """Requests per second that the model completes at its stated peak (simulated), for which the plan has
+    its workers; None without a latency profile."""
 
     @property
     def job_hours(self) -> float | None:
         """Hours of a job if the model answers nothing else; None if the model's speed is unknown."""
-        if self.full_requests_per_second is None:
-            return None
-        return self.requests_per_job / self.full_requests_per_second / 3600
+        return _hours(self.requests_per_job, self.full_requests_per_second)
+
+    @property
+    def planned_job_hours(self) -> float | None:
+        """Hours of a job at the requests per second of the stated peak; None if unknown."""
+        return _hours(self.requests_per_job, self.planned_requests_per_second)
 
     @property
     def deadline_can_hold(self) -> bool | None:
         """Whether a job can end before its deadline; None if the model's speed is unknown."""
         return None if self.job_hours is None else self.job_hours <= self.deadline_hours
+
+    @property
+    def is_late(self) -> bool:
+        """Whether a job misses its deadline, at full load or at the rate of the stated peak."""
+        hours = (self.job_hours, self.planned_job_hours)
+        return any(each is not None and each > self.deadline_hours for each in hours)
 
     @property
     def keeps_up(self) -> bool | None:
@@ -61,12 +75,19 @@ class BatchDaySummary:
         return None if full is None else self.load_requests_per_second <= full
 
 
+def _hours(requests: int, requests_per_second: float | None) -> float | None:
+    return None if requests_per_second is None else requests / requests_per_second / SECONDS_PER_HOUR
+
+
 def summarise_days(
-    days: Sequence[BatchDay], capacities: Mapping[str, ModelCapacity]
+    days: Sequence[BatchDay],
+    capacities: Mapping[str, ModelCapacity],
+    streaming: Mapping[str, float] = MappingProxyType({}),
 ) -> tuple[BatchDaySummary, ...]:
     """Return the figures of the days for the plan.
 
     capacities: Capacity of each model. Without it, only the batch workers limit a model's requests in flight.
+    streaming: Requests per second that each model gets from streaming jobs.
     """
     in_flight = {day.model: _in_flight(day, capacities.get(day.model)) for day in days}
     rates = {
@@ -85,8 +106,9 @@ def summarise_days(
             seconds_per_request=in_flight[day.model] / rates[day.model],
             requests_per_job=day.requests_per_job,
             deadline_hours=day.deadline_hours,
-            full_requests_per_second=_full_speed(capacities.get(day.model)),
-            load_requests_per_second=rates[day.model],
+            full_requests_per_second=_full_speed(capacities.get(day.model), in_flight[day.model]),
+            load_requests_per_second=rates[day.model] + streaming.get(day.model, 0.0),
+            planned_requests_per_second=_planned_speed(capacities.get(day.model), in_flight[day.model]),
         )
         for day in days
     )
@@ -99,8 +121,16 @@ def _in_flight(day: BatchDay, capacity: ModelCapacity | None) -> int:
     return sent if capacity is None else min(sent, capacity.concurrent_requests)
 
 
-def _full_speed(capacity: ModelCapacity | None) -> float | None:
-    return None if capacity is None else capacity.full_requests_per_second
+def _full_speed(capacity: ModelCapacity | None, in_flight: int) -> float | None:
+    return None if capacity is None else capacity.requests_per_second_with(in_flight)
+
+
+def _planned_speed(capacity: ModelCapacity | None, in_flight: int) -> float | None:
+    """Return the speed at the stated peak, or at full load if requests at once allow no more."""
+    full = _full_speed(capacity, in_flight)
+    if capacity is None or full is None or capacity.planned_requests_per_second is None:
+        return None
+    return min(full, capacity.planned_requests_per_second)
 
 
 def batch_days(summary: PlanSummary) -> TextTable:
@@ -137,12 +167,31 @@ def _deadline(day: BatchDaySummary) -> str:
             f"Queue {day.queue}: whether its {deadline} can hold is unknown. The catalogue has no latency "
             f"profile for {day.model}."
         )
-    verdict = "can hold" if day.deadline_can_hold else "cannot hold: add replicas, or make its jobs smaller"
-    return (
-        f"Queue {day.queue}: a job of {day.requests_per_job:,} requests takes at least "
-        f"{day.job_hours:.1f} h if {day.model} answers nothing else ({number(full)} requests per second at "
-        f"full load, simulated). Its {deadline} {verdict}."
+    job = f"Queue {day.queue}: a job of {day.requests_per_job:,} requests takes"
+    at_full_load = (
+        f"at least {_hours_text(day.job_hours)} if {day.model} answers nothing else ({number(full)} requests "
+        "per second at full load, simulated)"
     )
+    if not day.deadline_can_hold:
+        return f"{job} {at_full_load}. Its {deadline} cannot hold: add replicas, or make its jobs smaller."
+    if day.planned_job_hours is None or day.planned_requests_per_second is None:
+        return f"{job} {at_full_load}. Whether its {deadline} holds beside other requests is unknown."
+    at_the_peak = (
+        f"{_hours_text(day.planned_job_hours)} at the {number(day.planned_requests_per_second)} requests per "
+        "second of the stated peak"
+    )
+    if day.planned_job_hours > day.deadline_hours:
+        needed = day.requests_per_job / (day.deadline_hours * SECONDS_PER_HOUR)
+        return (
+            f"{job} {at_the_peak}, longer than its {deadline}, which needs {number(needed)} requests per "
+            f"second for this job only. It takes {at_full_load}. Raise the peak or the deadline."
+        )
+    return f"{job} {at_the_peak}, and {at_full_load}. Its {deadline} holds if no other requests slow it."
+
+
+def _hours_text(hours: float) -> str:
+    """Return hours, or minutes if they would read as none."""
+    return f"{hours:,.1f} h" if hours >= 1 else f"{hours * 60:,.1f} min"
 
 
 def _backlog(day: BatchDaySummary) -> str | None:
@@ -151,8 +200,9 @@ def _backlog(day: BatchDaySummary) -> str | None:
     if day.keeps_up is not False or full is None:
         return None
     return (
-        f"{day.model} does not keep up: its queues get {number(day.load_requests_per_second)} requests per "
-        f"second, and it answers at most {number(full)} (simulated). Add replicas."
+        f"{day.model} does not keep up: its queues and streaming jobs send "
+        f"{number(day.load_requests_per_second)} requests per second, and it answers at most {number(full)} "
+        "(simulated). Add replicas."
     )
 
 
@@ -167,7 +217,7 @@ def _days_in_short(summary: PlanSummary) -> Iterator[ShortLine]:
     if days:
         yield Label.BATCH, few(map(_day_in_short, days))
     for day in days:
-        if day.deadline_can_hold is False:
+        if day.is_late:
             yield Label.WARNINGS, _deadline(day)
     for sentence in _backlogs(days):
         yield Label.WARNINGS, sentence
@@ -177,7 +227,7 @@ def _day_in_short(day: BatchDaySummary) -> str:
     jobs = f"queue {day.queue}: {day.jobs:,} {'job' if day.jobs == 1 else 'jobs'} a day"
     if day.job_hours is None:
         return f"{jobs}; whether {day.deadline_hours:g} h hold is unknown"
-    return f"{jobs}, each takes at least {day.job_hours:.1f} of its {day.deadline_hours:g} h"
+    return f"{jobs}, each takes at least {_hours_text(day.job_hours)} of its {day.deadline_hours:g} h"
 
 
 def day_row(day: BatchDaySummary) -> tuple[str, ...]:
@@ -267,10 +317,10 @@ def share(use: ServiceQuotaUse) -> str:
 
 BATCH_DAYS = PlanSection(
     "batchDays",
-    lambda basis: summarise_days(basis.batch_days, basis.capacities),
+    lambda basis: summarise_days(basis.batch_days, basis.capacities, basis.streaming_calls),
     _days_in_short,
     (batch_days,),
-    ("job_hours", "deadline_can_hold", "keeps_up"),
+    ("job_hours", "planned_job_hours", "deadline_can_hold", "keeps_up"),
 )
 SERVICE_QUOTAS = PlanSection(
     "serviceQuotas",

@@ -59,14 +59,16 @@ class StreamingSummary:
     model_requests_per_second: float | None
     """Requests per second that the model completes at its highest load (simulated); None without a latency
     profile."""
+    model_calls_per_second: float
+    """Calls per second to the model of all streaming jobs."""
     usd_per_day: float | None
     """US dollars of the application per day, with the KPU that manages it; None if a price is not known."""
 
     @property
     def keeps_up(self) -> bool | None:
-        """Whether the model completes as many requests as the job sends; None if its speed is unknown."""
+        """Whether the model completes as many requests as all jobs send; None if its speed is unknown."""
         full = self.model_requests_per_second
-        return None if full is None else self.calls_per_second <= full
+        return None if full is None else self.model_calls_per_second <= full
 
 
 def _summarise(basis: PlanBasis) -> Iterator[StreamingSummary]:
@@ -97,6 +99,7 @@ def _summarise(basis: PlanBasis) -> Iterator[StreamingSummary]:
             prompt_tokens_per_second=load.calls_per_second * workload.input_tokens,
             answer_tokens_per_second=load.calls_per_second * workload.output_tokens,
             model_requests_per_second=basis.capacities[job.model].full_requests_per_second,
+            model_calls_per_second=basis.streaming_calls[job.model],
             usd_per_day=job_usd_per_day(size, basis.services),
         )
 
@@ -196,7 +199,10 @@ def _verdict(job: StreamingSummary) -> str:
     full = f"{number(completed)} requests per second at full load (simulated)"
     if job.keeps_up:
         return f"It completes {full}."
-    return f"It does not keep up: it completes {full}. Add replicas."
+    return (
+        f"It does not keep up: streaming jobs make {number(job.model_calls_per_second)} calls per second, "
+        f"and it completes {full}. Add replicas."
+    )
 
 
 def _bytes(size: float) -> str:

@@ -68,6 +68,17 @@ def teams_fit_a_policy(spec: Spec) -> Iterator[Finding]:
 
 
 @rule
+def teams_are_of_use(spec: Spec) -> Iterator[Finding]:
+    """Warn of teams on a platform that has neither batch nor streaming."""
+    if spec.teams and spec.batch is None and not spec.streaming:
+        message = (
+            "teams and their budgets have no effect without 'batch' or 'streaming'; add one, or remove the "
+            "teams"
+        )
+        yield Finding(("spec", "teams"), message, "warning")
+
+
+@rule
 def objects_outlive_jobs(spec: Spec) -> Iterator[Finding]:
     """Check that the objects of a job are kept until it has ended, and while it runs again after that."""
     if spec.batch is None:

@@ -101,7 +101,7 @@ _WORDS: dict[str, Callable[[Spec], Any]] = {
     "observability": lambda spec: spec.observability,
     "teams": lambda spec: spec.teams,
     "KV cache": lambda spec: any(model.kv_cache for model in spec.models),
-    "kept": lambda spec: any(
+    "stated, ": lambda spec: any(
         model.objectives.time_to_first_token_p90_ms and not model.engine.llama_cpp for model in spec.models
     ),
     "prefill": lambda spec: any(
@@ -124,6 +124,20 @@ def test_every_part_of_a_blueprint_shows_by_a_word() -> None:
     assert seen == set(_WORDS)
 
 
+def _with_batch(requests: int, job: int, deadline_hours: float) -> Callable[[dict[str, Any]], Any]:
+    """Return a change that adds a queue with a load, and a team that can pay for it."""
+    rates = {"usdPerMillionInputTokens": 0.001, "usdPerMillionOutputTokens": 0}
+    load = {"requestsPerDay": requests, "requestsPerJob": job}
+    queue = {"name": "nightly", "model": "qwen3-8b", "deadlineHours": deadline_hours, "rates": rates}
+    team = {"name": "ads", "principals": ["arn:aws:iam::111122223333:role/Ads"]}
+
+    def change(spec: dict[str, Any]) -> None:
+        spec["teams"] = [{**team, "monthlyBudgetUsd": 100_000}]
+        spec["batch"] = {"workers": {"max": 100}, "queues": [{**queue, "load": load}]}
+
+    return change
+
+
 @pytest.mark.parametrize(
     ("change", "warning"),
     [
@@ -139,6 +153,12 @@ def test_every_part_of_a_blueprint_shows_by_a_word() -> None:
             lambda spec: spec["models"][0].update(objectives={"timePerOutputTokenP90Ms": 5}),
             "misses its time per output token",
         ),
+        (
+            lambda spec: spec["models"][0].update(objectives={"timeToFirstTokenP90Ms": 100}),
+            "misses its time to first token",
+        ),
+        (_with_batch(20_000_000, 50_000_000, 24), "cannot hold: add replicas"),
+        (_with_batch(150_000, 150_000, 20), "20.8 h at the 2 requests per second of the stated peak"),
         (lambda spec: spec["pools"][0].update(nodes={"min": 4, "max": 4}), "hold no worker"),
         (
             lambda spec: spec["pools"][0].update(purchase={"capacityBlock": {"id": "cr-0a1b2c3d4e5f60718"}}),

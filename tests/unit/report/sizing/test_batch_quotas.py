@@ -191,6 +191,20 @@ def test_a_deadline_holds_if_the_model_is_fast_enough(
     assert (day.deadline_can_hold, day.keeps_up) == expected
 
 
+def test_a_job_is_no_faster_than_the_requests_that_workers_send_at_once() -> None:
+    """A model of 1,000 requests per second read as all of them, where 64 at once of 4 s each are 16."""
+    small = dataclasses.replace(REFERENCE, requests=172_800, requests_per_job=50_000)
+    [day] = summarise_days([small], {"captions": ModelCapacity(64, 1000.0, 900.0, 4.0)})
+    assert (day.full_requests_per_second, day.planned_requests_per_second) == (16.0, 16.0)
+    assert day.job_hours == day.planned_job_hours == pytest.approx(50_000 / 16 / 3600)
+
+
+def test_streaming_jobs_of_the_model_count_towards_its_load() -> None:
+    small = dataclasses.replace(REFERENCE, requests=172_800, requests_per_job=50_000)
+    [day] = summarise_days([small], {"captions": ModelCapacity(64, 4.0)}, {"captions": 3.0})
+    assert (day.load_requests_per_second, day.keeps_up) == (5.0, False)
+
+
 def test_without_a_signal_store_nothing_is_written_there() -> None:
     silent = dataclasses.replace(REFERENCE, publishes=False)
     assert not any(name.startswith("elasticache") for name in used(silent))
