@@ -153,17 +153,11 @@ def _lines(peak: StreamPeak) -> Iterator[str]:
 def _quota(size: StreamingJobSize) -> str:
     if size.kpus <= MAX_KPUS:
         return f"It fits AWS's default quota of {MAX_KPUS} KPUs."
-    divided = "Two jobs do not share a topic: each reads all of it."
+    shards = math.ceil(size.kpus / MAX_KPUS)
+    divided = f"`shards: {shards}` divides the job among applications with at most {MAX_KPUS} KPUs each"
     if size.kpus <= MAX_PARALLELISM:
-        return (
-            f"AWS must raise the quota of {MAX_KPUS} KPUs, or producers divide the events among several "
-            f"topics with a job for each. {divided}"
-        )
-    topics = math.ceil(size.kpus / MAX_PARALLELISM)
-    return (
-        f"A job has at most {MAX_PARALLELISM} subtasks, so producers divide the events among {topics} "
-        f"topics with a job for each. {divided}"
-    )
+        return f"AWS must raise the quota of {MAX_KPUS} KPUs per application, or {divided}."
+    return f"One application has at most {MAX_PARALLELISM} subtasks: {divided}."
 
 
 def main() -> None:

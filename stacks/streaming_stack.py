@@ -34,8 +34,9 @@ from inference_constructs.streaming import (
 )
 from inference_contracts.streaming_job import (
     JOB_FUNCTIONS_OUTPUT,
+    JobShard,
     JobSignalStore,
-    flink_application,
+    flink_applications,
     kafka_cluster_name,
     streaming_role_path,
 )
@@ -47,7 +48,7 @@ _HTTPS: Final = 443
 
 
 class StreamingStack(cdk.Stack):
-    """The Kafka cluster with its topics, and one application with its tools and alarms per job; a dashboard.
+    """The Kafka cluster with its topics; the applications, tools and alarms of each job; a dashboard.
 
     platform: `metadata.name`.
     kafka, streaming, alarms: Sections of the blueprint. No `alarms`: nobody is told, and the topic has no
@@ -162,12 +163,50 @@ class StreamingStack(cdk.Stack):
         scope = Construct(self, f"Job-{job.name}")
         events = JobEvents(self._cluster, job.name, *job.topic_names)
         declared = self._add_topics(scope, job, events)
-        document, _ = self._setup.write_document(job.name, self._document(job))
-        name = flink_application(self._platform, job.name)
-        size, role_path = job_size(job), streaming_role_path(self._platform, job.name)
+        names = flink_applications(self._platform, job.name, job.shards)
+        documents = [
+            self._add_application(scope, job, events, declared, name=name, index=index)
+            for index, name in enumerate(names)
+        ]
+        tools = JobTools(
+            scope,
+            "Tools",
+            code=self._setup.code,
+            job=job.name,
+            document=documents[0],
+            document_access=self._store,
+            events=events,
+            signals=self._signals,
+            role_path=streaming_role_path(self._platform, job.name),
+            vpc=self._vpc,
+            security_group=self._group,
+        )
+        return tools.names
+
+    def _add_application(
+        self,
+        scope: Construct,
+        job: StreamingJob,
+        events: JobEvents,
+        declared: Sequence[Construct],
+        *,
+        name: str,
+        index: int,
+    ) -> str:
+        """Add an application of a job with its alarms. Return the address of its configuration.
+
+        declared: Topics that must exist before it starts.
+        name, index: Its name, and its number from 0.
+        """
+        shard = JobShard(index=index, count=job.shards) if job.shards > 1 else None
+        suffix = f"-{index + 1}-of-{job.shards}" if shard else ""
+        document, _ = self._setup.write_document(
+            job.name, self._document(job, shard), f"Document-{job.name}{suffix}"
+        )
+        size = job_size(job)
         application = EnrichmentApplication(
             scope,
-            "Flink",
+            f"Flink{suffix}",
             name=name,
             job=job.name,
             program_key=self._program.key,
@@ -176,7 +215,7 @@ class StreamingStack(cdk.Stack):
             events=events,
             signals=self._signals,
             store=self._store,
-            role_path=role_path,
+            role_path=streaming_role_path(self._platform, job.name),
             vpc=self._vpc,
             security_group=self._group,
             encryption_key=self._key,
@@ -184,26 +223,13 @@ class StreamingStack(cdk.Stack):
         )
         application.application.node.add_dependency(self._program.build)
         self._setup.start(name, application, *declared)
-        tools = JobTools(
-            scope,
-            "Tools",
-            code=self._setup.code,
-            job=job.name,
-            document=document,
-            document_access=self._store,
-            events=events,
-            signals=self._signals,
-            role_path=role_path,
-            vpc=self._vpc,
-            security_group=self._group,
-        )
-        metrics = StreamMetrics(name, job.name, self._cluster.name, events.events)
-        alarms = StreamAlarms(scope, "Alarms", metrics=metrics, people=self._people)
-        self._shown.append(ShownStream(job.name, metrics, alarms.alarms))
-        return tools.names
+        metrics = StreamMetrics(name, job.name, self._cluster.name, events.events, events.more_events)
+        alarms = StreamAlarms(scope, f"Alarms{suffix}", metrics=metrics, people=self._people)
+        self._shown.append(ShownStream(job.name + suffix, metrics, alarms.alarms))
+        return document
 
     def _add_topics(self, scope: Construct, job: StreamingJob, events: JobEvents) -> list[Construct]:
-        """Declare the dead letters' topic, and the events' topic of the platform's own cluster.
+        """Declare the dead letters' topic, and the topics of events of the platform's own cluster.
 
         The first of several jobs that read a topic declares it: a name exists once in a cluster.
         """
@@ -215,18 +241,21 @@ class StreamingStack(cdk.Stack):
                 retention_hours=_DEAD_LETTER_HOURS,
             )
         ]
-        if events.events in self._partitions:
-            if events.events not in self._topics:
-                self._topics[events.events] = events.add_events(
+        for topic in (events.events, *events.more_events):
+            if topic not in self._partitions:
+                continue
+            if topic not in self._topics:
+                self._topics[topic] = self._cluster.add_topic(
                     scope,
-                    "Events",
-                    partitions=self._partitions[events.events],
+                    "Events" if topic == events.events else f"Events-{topic}",
+                    topic=topic,
+                    partitions=self._partitions[topic],
                     retention_hours=job.events.retention_hours,
                 )
-            declared.append(self._topics[events.events])
+            declared.append(self._topics[topic])
         return declared
 
-    def _document(self, job: StreamingJob) -> str:
+    def _document(self, job: StreamingJob, shard: JobShard | None) -> str:
         """Return the configuration of a job, in ASCII as templates of CloudFormation should be."""
         signals = self._signals
         configuration = job_configuration(
@@ -246,5 +275,6 @@ class StreamingStack(cdk.Stack):
                 region=self.region,
             ),
             history_uri=self._store.history(job.name),
+            shard=shard,
         )
         return json.dumps(json.loads(configuration.to_json()), separators=(",", ":"))

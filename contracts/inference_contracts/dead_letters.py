@@ -138,7 +138,7 @@ class DeadLetter:
     event: bytes | None = None
     """Bytes of the event; None if it is about a version, or the event does not fit into a record."""
     request: Mapping[str, Any] | None = None
-    """Body of the chat completion; None if it is about an event."""
+    """Body of the chat completion; None if it is about an event, or does not fit into a record."""
     source: EventPosition | None = None
     """Where Kafka has the event; None if it is about a version."""
 
@@ -151,7 +151,6 @@ class DeadLetter:
             "event": of_event and self.reason != "too_large",
             "session": not of_event,
             "version": not of_event,
-            "request": not of_event,
         }
         missing = [name for name, need in needed.items() if need and getattr(self, name) is None]
         if missing:

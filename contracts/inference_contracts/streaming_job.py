@@ -45,12 +45,14 @@ STREAMING_RUNBOOKS: Final = (
 )
 
 
-def flink_application(platform: str, job: str) -> str:
-    """Return the name of a job's application.
+def flink_applications(platform: str, job: str, shards: int = 1) -> list[str]:
+    """Return the names of a job's applications: one for each shard.
 
     platform: `metadata.name`.
     """
-    return f"{platform}-{job}"
+    name = f"{platform}-{job}"
+    # Other numbers of shards are other applications: a snapshot says which partitions its application reads.
+    return [name] if shards == 1 else [f"{name}-{number}-of-{shards}" for number in range(1, shards + 1)]
 
 
 def streaming_role_path(platform: str, job: str) -> str:
@@ -96,15 +98,31 @@ class TopicNames(NamedTuple):
 
     events: str
     dead_letters: str
+    more_events: tuple[str, ...] = ()
 
     @classmethod
-    def of_job(cls, name: str, events: str) -> Self:
+    def of_job(cls, name: str, events: str, *more_events: str) -> Self:
         """Return the names. That of the dead letters follows from the job.
 
         name: Name of the job.
-        events: Topic of its events.
+        events, more_events: Topics of its events.
         """
-        return cls(events, name + _DEAD_LETTERS_SUFFIX)
+        return cls(events, name + _DEAD_LETTERS_SUFFIX, more_events)
+
+    @property
+    def all_events(self) -> tuple[str, ...]:
+        """All topics of events."""
+        return (self.events, *self.more_events)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobShard:
+    """Which of a job's applications this is."""
+
+    index: int
+    """From 0. Of each topic, it reads the partitions ``index``, ``index + count`` and so on."""
+    count: int
+    """Number of applications."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,10 +139,20 @@ class JobKafka:
     """Consumer group."""
     dead_letter_topic: str
     """Topic of what could not be answered."""
+    more_topics: tuple[str, ...] = ()
+    """Further topics of events."""
+    shard: JobShard | None = None
+    """Part of the partitions; None for all."""
 
     @classmethod
     def of_job(
-        cls, name: str, names: TopicNames, *, bootstrap_servers: str, authentication: IamAuthentication
+        cls,
+        name: str,
+        names: TopicNames,
+        *,
+        bootstrap_servers: str,
+        authentication: IamAuthentication,
+        shard: JobShard | None = None,
     ) -> Self:
         """Return the topics of a job, which is their consumer group too.
 
@@ -136,6 +164,8 @@ class JobKafka:
             topic=names.events,
             group=name,
             dead_letter_topic=names.dead_letters,
+            more_topics=names.more_events,
+            shard=shard,
         )
 
 
@@ -198,6 +228,9 @@ class JobEndpoint:
     """Most calls of the whole job at a time."""
     max_in_flight_per_subtask: int
     """Most calls of one subtask at a time."""
+    max_age_millis: int | None = None
+    """Milliseconds from the newest event of a session for which its prompt waits while the model answers
+    nobody; None for a dead letter at the deadline."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -274,8 +307,14 @@ class StreamingJobConfiguration:
         return found
 
 
+#: Keys that came with later releases. Left out without a value, so that the document of a job without them
+#: stays the same, and is one that earlier releases read.
+_LATER: Final = frozenset({"more_topics", "shard", "max_age_millis"})
+
+
 def _document(part: Any) -> dict[str, Any]:
     values = {field.name: getattr(part, field.name) for field in fields(part)}
+    values = {name: value for name, value in values.items() if value or name not in _LATER}
     return {
         _camel(name): _document(value) if is_dataclass(value) else value for name, value in values.items()
     }
@@ -283,20 +322,29 @@ def _document(part: Any) -> dict[str, Any]:
 
 def _part(kind: Any, found: Any, path: str) -> Any:
     kinds = get_type_hints(kind)
-    expected = {_camel(field.name): field.name for field in fields(kind)}
     given = found if isinstance(found, dict) else {}
+    expected = {
+        key: field.name
+        for field in fields(kind)
+        if (key := _camel(field.name)) in given or field.name not in _LATER
+    }
     wrong = sorted(expected.keys() ^ given.keys())
     if wrong:
         names = ", ".join(f"{path}.{name}".lstrip(".") for name in wrong)
         raise ValueError(f"missing or unknown keys: {names}")
     return kind(
         **{
-            name: _part(kinds[name], given[key], f"{path}.{key}".lstrip("."))
-            if is_dataclass(kinds[name])
-            else given[key]
+            name: _value(kinds[name], given[key], f"{path}.{key}".lstrip("."))
             for key, name in expected.items()
         }
     )
+
+
+def _value(kind: Any, found: Any, path: str) -> Any:
+    kind = JobShard if kind == JobShard | None else kind
+    if is_dataclass(kind):
+        return _part(kind, found, path)
+    return tuple(found) if isinstance(found, list) else found
 
 
 def _camel(name: str) -> str:

@@ -135,6 +135,8 @@ _HEAP_BYTES_PER_CHARACTER: Final = 4
 class StreamingJobSize:
     """Size of a job."""
 
+    shards: int
+    """Applications. The other figures are those of one of them, except for those of the topic."""
     kpus: int
     """KPUs at the start, without the one that AWS adds for the application's management."""
     parallelism: int
@@ -142,16 +144,21 @@ class StreamingJobSize:
     parallelism_per_kpu: int
     """How many of them share a KPU."""
     partitions: int
-    """Partitions of the topic."""
+    """Partitions of each topic."""
     max_in_flight: int
     max_in_flight_per_subtask: int
-    """`max_in_flight`, `max_in_flight_per_subtask`: Most calls to the model at a time, of the whole job and
+    """`max_in_flight`, `max_in_flight_per_subtask`: Most calls to the model at a time, of an application and
     of one subtask."""
     cpu_kpus: float
     in_flight_kpus: float
     state_kpus: float
     """`cpu_kpus`, `in_flight_kpus`, `state_kpus`: KPUs that processor time, calls in flight and state need;
-    the largest decides."""
+    the largest decides. Those of the whole job."""
+
+    @property
+    def all_kpus(self) -> int:
+        """KPUs of all applications."""
+        return self.shards * self.kpus
 
 
 def job_size(job: StreamingJob) -> StreamingJobSize:
@@ -162,10 +169,14 @@ def job_size(job: StreamingJob) -> StreamingJobSize:
     load = stream_load(job)
     needed = needed_kpus(job)
     parallelism = job.parallelism or needed
-    partitions = max(_MIN_PARTITIONS, _PARTITIONS_PER_SUBTASK * (job.parallelism or _topic_subtasks(load)))
+    subtasks = job.parallelism * job.shards if job.parallelism else _topic_subtasks(load)
+    partitions = max(_MIN_PARTITIONS, _PARTITIONS_PER_SUBTASK * subtasks)
+    # Each shard has as many.
+    partitions = math.ceil(partitions / job.shards) * job.shards
     per_kpu = min(MAX_SUBTASKS_PER_KPU, max(1, parallelism // needed))
-    calls = max(_MIN_IN_FLIGHT, math.ceil(load.in_flight * _IN_FLIGHT_HEADROOM / parallelism))
+    calls = max(_MIN_IN_FLIGHT, math.ceil(load.in_flight * _IN_FLIGHT_HEADROOM / parallelism / job.shards))
     return StreamingJobSize(
+        shards=job.shards,
         kpus=math.ceil(parallelism / per_kpu),
         parallelism=parallelism,
         parallelism_per_kpu=per_kpu,
@@ -179,9 +190,9 @@ def job_size(job: StreamingJob) -> StreamingJobSize:
 
 
 def needed_kpus(job: StreamingJob) -> int:
-    """Return the KPUs that the load of a job needs: for processor time, calls in flight, and state."""
+    """Return the KPUs that the load needs in each application of a job: processor time, calls, and state."""
     load = stream_load(job)
-    return _whole_kpus(load, _cpu_kpus(load))
+    return max(1, math.ceil(_needed(load, _cpu_kpus(load)) / job.shards))
 
 
 def max_calls_per_kpu(job: StreamingJob) -> float:
@@ -200,11 +211,11 @@ def _topic_subtasks(load: StreamLoadFigures) -> int:
     """
     cost = catalog.job_load()
     each = cost.partition_microseconds_per_event, cost.partition_microseconds_per_call
-    return _whole_kpus(load, _busy_kpus(load, *each))
+    return max(1, math.ceil(_needed(load, _busy_kpus(load, *each))))
 
 
-def _whole_kpus(load: StreamLoadFigures, cpu_kpus: float) -> int:
-    return max(1, math.ceil(max(cpu_kpus, _in_flight_kpus(load), _state_kpus(load))))
+def _needed(load: StreamLoadFigures, cpu_kpus: float) -> float:
+    return max(cpu_kpus, _in_flight_kpus(load), _state_kpus(load))
 
 
 def _cpu_kpus(load: StreamLoadFigures) -> float:
@@ -237,6 +248,8 @@ def _state_kpus(load: StreamLoadFigures) -> float:
 _REPLICAS: Final = 3
 #: Partitions of a topic of dead letters: few records, and no order is needed among them.
 DEAD_LETTER_PARTITIONS: Final = 3
+#: Longest dead letter, in bytes: `DeadLetters.MOST_BYTES` of the job. A longer one has no request.
+MAX_DEAD_LETTER_BYTES: Final = 1_040_000
 #: Default quota of brokers of a cluster.
 _MAX_BROKERS: Final = 30
 #: Each subtask has a connection to each broker to read events, and one to write dead letters.
@@ -257,6 +270,8 @@ class BrokerLoad:
     """Events that are kept, without replicas, in GB."""
     connections: int
     """Connections of the jobs to each broker."""
+    dead_letter_mb_per_second: float
+    """MB of dead letters per second while a model is away for longer than events wait, beside the events."""
 
 
 def topic_partitions(jobs: Iterable[StreamingJob]) -> dict[str, int]:
@@ -273,29 +288,55 @@ def _readers(jobs: Iterable[StreamingJob]) -> dict[str, list[StreamingJob]]:
     """Return the jobs that read each topic of events, by its name."""
     readers: dict[str, list[StreamingJob]] = {}
     for _, job in usable(jobs):
-        readers.setdefault(job.topic_names.events, []).append(job)
+        for topic in job.topic_names.all_events:
+            readers.setdefault(topic, []).append(job)
     return readers
 
 
 def broker_load(jobs: Iterable[StreamingJob]) -> BrokerLoad:
     """Return what jobs demand. A topic that several jobs read is written once."""
-    jobs = list(jobs)
+    jobs = [job for _, job in usable(jobs)]
     written, stored, egress = 0.0, 0.0, 0.0
-    partitions, connections = sum(topic_partitions(jobs).values()), 0
     for readers in _readers(jobs).values():
-        loads = [stream_load(job).ingress_bytes_per_second for job in readers]
+        # How a job's events are divided among its topics is not stated: evenly.
+        loads = [
+            stream_load(job).ingress_bytes_per_second / len(job.topic_names.all_events) for job in readers
+        ]
         written += max(loads)
         stored += max(loads) * readers[-1].events.retention_hours * SECONDS_PER_HOUR
         egress += sum(loads)
-        connections += sum(job_size(job).parallelism for job in readers) * _CONNECTIONS_PER_SUBTASK
-        partitions += len(readers) * DEAD_LETTER_PARTITIONS
+    sizes = [job_size(job) for job in jobs]
+    connections = sum(size.parallelism * size.shards for size in sizes) * _CONNECTIONS_PER_SUBTASK
+    partitions = sum(topic_partitions(jobs).values()) + len(jobs) * DEAD_LETTER_PARTITIONS
+    letters = sum(map(dead_letter_load, jobs))
     return BrokerLoad(
         ingress_mb_per_second=written / MB,
         egress_mb_per_second=egress / MB,
         partitions=partitions * _REPLICAS,
         stored_gb=stored / GB,
         connections=connections,
+        dead_letter_mb_per_second=letters / MB,
     )
+
+
+def dead_letter_load(job: StreamingJob) -> float:
+    """Return the bytes of dead letters per second while the model is away for longer than events wait.
+
+    With a time to wait, a session has a dead letter at its end and at most one for each such time before.
+    """
+    load = stream_load(job)
+    letters = load.calls_per_second
+    if job.max_age_seconds:
+        each = 1 + job.load.session_seconds / job.max_age_seconds
+        letters = min(letters, load.sessions_per_second * each)
+    return letters * min(dead_letter_bytes(job), MAX_DEAD_LETTER_BYTES)
+
+
+def dead_letter_bytes(job: StreamingJob) -> int:
+    """Return the size of the longest dead letter with its request, in bytes."""
+    schema = _size(job.answer.json_schema) if job.answer.json_schema else 0
+    prompt = stream_load(job).prompt_characters
+    return prompt + len((job.prompt.system or "").encode()) + schema + _BYTES_BESIDE_A_SIGNAL
 
 
 def needed_brokers(load: BrokerLoad, size: BrokerSize) -> int:

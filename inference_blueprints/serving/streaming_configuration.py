@@ -12,6 +12,7 @@ from inference_contracts.streaming_job import (
     JobKafka,
     JobPrompt,
     JobSession,
+    JobShard,
     JobSignal,
     JobSignalStore,
     StreamedRequest,
@@ -32,6 +33,7 @@ def job_configuration(
     endpoint_url: str,
     store: JobSignalStore,
     history_uri: str,
+    shard: JobShard | None = None,
 ) -> StreamingJobConfiguration:
     """Return the configuration of a job.
 
@@ -40,6 +42,7 @@ def job_configuration(
     bootstrap_servers, kafka_authentication: Brokers, and how they know the job.
     endpoint_url: Address of the model's OpenAI API, without ``/v1``.
     history_uri: Folder of the history, ``s3a://`` or ``file:///``.
+    shard: Which of the job's applications it is; None for a job that reads all partitions.
     """
     size = job_size(job)
     schema = job.answer.json_schema
@@ -51,6 +54,7 @@ def job_configuration(
             job.topic_names,
             bootstrap_servers=bootstrap_servers,
             authentication=kafka_authentication,
+            shard=shard,
         ),
         session=JobSession(
             key=job.session.key,
@@ -83,6 +87,7 @@ def job_configuration(
             attempts=_ATTEMPTS,
             max_in_flight=size.max_in_flight,
             max_in_flight_per_subtask=size.max_in_flight_per_subtask,
+            max_age_millis=job.max_age_seconds * MILLISECONDS_PER_SECOND or None,
         ),
         signal=JobSignal(name=job.signal.name, ttl_seconds=job.signal.ttl_seconds, store=store),
         history=JobHistory(uri=history_uri),

@@ -138,7 +138,7 @@ class Redrive:
         ask: Model,
         store: SignalTarget,
         history: AnswerLog,
-        send: Callable[[bytes], None],
+        send: Callable[[bytes, bytes | None], None],
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], None] = time.sleep,
         now: Callable[[], float] = time.time,
@@ -241,7 +241,8 @@ class Redrive:
             return LEFT
         if not self._order.dry_run:
             self._pace()
-            self._send(letter.event)
+            # With its session's key, so that it reaches the partition of the other events.
+            self._send(letter.event, letter.session.encode() if letter.session else None)
         return REDRIVEN
 
     def _pace(self) -> None:
@@ -338,5 +339,5 @@ def _positions(given: Mapping[str, int] | None) -> Positions | None:
     return {int(number): place for number, place in given.items()} if given else None
 
 
-def _refuse(_: bytes) -> None:
+def _refuse(_: bytes, __: bytes | None) -> None:
     raise AssertionError("a dry run sends nothing")

@@ -215,6 +215,45 @@ def documents(templates: Templates, job: str) -> list[str]:
     ]
 
 
+def divided(spec: dict[str, Any]) -> None:
+    """Divide the first job among two applications, and let it read a second topic."""
+    streaming(spec)
+    spec["streaming"][0].update(shards=2)
+    spec["streaming"][0]["events"]["moreTopics"] = ["taps"]
+
+
+def test_shards_are_applications_that_divide_the_partitions(
+    synthesise: Synthesise, templates: Templates
+) -> None:
+    """With one name for both, AWS refuses the second one; with one configuration, both read everything."""
+    made = synthesise(divided)
+    names = {
+        each["Properties"]["ApplicationName"]
+        for each in made.resources("AWS::KinesisAnalyticsV2::Application", STACK)
+    }
+    [platform] = {name.removesuffix("-basket") for name in names if name.endswith("-basket")}
+    assert names == {f"{platform}-{job}" for job in ("shopper-1-of-2", "shopper-2-of-2", "basket")}
+    made_documents = [
+        json.loads(text(each["Document"])) for each in made.properties("Custom::JobConfiguration", STACK)
+    ]
+    shards = [each["kafka"]["shard"] for each in made_documents if each["name"] == "shopper"]
+    assert sorted(each["index"] for each in shards) == [0, 1]
+    assert {each["count"] for each in shards} == {2}
+    assert {tuple(each["kafka"].get("moreTopics", ())) for each in made_documents} == {("taps",), ()}
+    topics = {each["Properties"]["TopicName"] for each in made.resources("AWS::MSK::Topic", STACK)}
+    assert topics == {"clicks", "taps", "carts", "shopper-dead-letters", "basket-dead-letters"}
+    assert len(made.resources("AWS::CloudWatch::Alarm", STACK)) == 3 * ALARMS_PER_STREAM
+    readers = [
+        each
+        for each in made.resources("AWS::IAM::Policy", STACK)
+        if "kafka-cluster:AlterGroup" in json.dumps(each) and "/taps" in json.dumps(each)
+    ]
+    assert len(readers) == 2
+    # A job without shards keeps its logical IDs.
+    kept = {name for name in templates.by_stack[STACK]["Resources"] if "Jobbasket" in name}
+    assert kept <= made.by_stack[STACK]["Resources"].keys()
+
+
 def test_a_job_finds_its_configuration(templates: Templates) -> None:
     [document] = documents(templates, "shopper")
     assert document.isascii()

@@ -176,18 +176,8 @@ class JobEvents:
     events: str
     dead_letters: str
     """`events`, `dead_letters`: Names of the topics."""
-
-    def add_events(
-        self, scope: Construct, construct_id: str, *, partitions: int, retention_hours: int
-    ) -> msk.CfnTopic:
-        """Declare the topic of events; `EventCluster.add_topic` has the parameters."""
-        return self.cluster.add_topic(
-            scope,
-            construct_id,
-            topic=self.events,
-            partitions=partitions,
-            retention_hours=retention_hours,
-        )
+    more_events: Sequence[str] = ()
+    """Names of further topics of events."""
 
     def add_dead_letters(
         self, scope: Construct, construct_id: str, *, partitions: int, retention_hours: int
@@ -203,11 +193,12 @@ class JobEvents:
 
     def grant_job(self, grantee: iam.IGrantable) -> None:
         """Allow what the job does: read events, and write dead letters as Kafka's Java client does."""
-        self.cluster.grant_read(grantee, self.events, self.job)
+        for topic in (self.events, *self.more_events):
+            self.cluster.grant_read(grantee, topic, self.job)
         self.cluster.grant_write(grantee, self.dead_letters, idempotent=True)
 
     def grant_write(self, grantee: iam.IGrantable) -> None:
-        """Allow writing events."""
+        """Allow writing events to the first topic."""
         self.cluster.grant_write(grantee, self.events)
 
     def grant_read_dead_letters(self, grantee: iam.IGrantable) -> None:

@@ -32,9 +32,25 @@ class StreamMetrics:
     cluster: str
     events: str
     """`cluster`, `events`: Names of the Kafka cluster and of the topic of events."""
+    more_events: Sequence[str] = ()
+    """Names of further topics of events."""
 
-    def metric_lag(self) -> cloudwatch.Metric:
-        """Return how long the job needs for the events that it has not read, in seconds."""
+    def metric_lag(self) -> cloudwatch.IMetric:
+        """Return how long the job needs for the events that it has not read, in seconds.
+
+        Of several topics, it is that of the one that is furthest behind.
+        """
+        if not self.more_events:
+            return self._lag(self.events)
+        topics = (self.events, *self.more_events)
+        return cloudwatch.MathExpression(
+            expression="MAX(METRICS())",
+            label="EstimatedMaxTimeLag",
+            period=_MINUTE,
+            using_metrics={f"lag{number}": self._lag(topic) for number, topic in enumerate(topics)},
+        )
+
+    def _lag(self, topic: str) -> cloudwatch.Metric:
         # "Time estimate (in seconds) to drain MaxOffsetLag":
         # https://docs.aws.amazon.com/msk/latest/developerguide/metrics-details-express.html
         return cloudwatch.Metric(
@@ -43,7 +59,7 @@ class StreamMetrics:
             dimensions_map={
                 "Cluster Name": self.cluster,
                 "Consumer Group": self.job,
-                "Topic": self.events,
+                "Topic": topic,
             },
             period=_MINUTE,
             statistic="Maximum",

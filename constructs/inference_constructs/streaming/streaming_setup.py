@@ -72,18 +72,20 @@ class StreamingSetup(Construct):
         step = self._step("Brokers", "Custom::KafkaBrokers", {"ClusterArn": cluster.arn})
         return step.get_att_string("Servers")
 
-    def write_document(self, job: str, document: str) -> tuple[str, str]:
+    def write_document(self, job: str, document: str, construct_id: str | None = None) -> tuple[str, str]:
         """Write the configuration of a job, and return its address and its key.
 
         Parameters
         ----------
         job
             Name of the job.
+        construct_id
+            Construct ID; None for one that follows from the job.
         document
             The configuration. It may have references that the deployment resolves.
         """
         step = self._step(
-            f"Document-{job}",
+            construct_id or f"Document-{job}",
             "Custom::JobConfiguration",
             {
                 "Bucket": self._store.bucket_name,

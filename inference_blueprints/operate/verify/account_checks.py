@@ -19,7 +19,7 @@ from inference_blueprints.spec.types import StreamingJob
 from inference_catalog.log_groups import control_plane_log_group
 from inference_contracts import operations_names
 from inference_contracts.errors import UserError
-from inference_contracts.streaming_job import PROBE, flink_application
+from inference_contracts.streaming_job import PROBE, flink_applications
 
 _STREAM_CHECK: Final = "streaming"
 #: A signal that takes longer is not near real time. The first answer of a worker can be slow.
@@ -37,14 +37,14 @@ def streaming_jobs(platform: VerifiedPlatform) -> Iterator[CheckResult]:
         yield CheckResult(_STREAM_CHECK, "error", str(error), platform.deploy_command)
         return
     for job in jobs:
-        state = _application(platform, job)
-        yield state
-        if state.severity == "ok":
+        names = flink_applications(platform.name, job.name, job.shards)
+        states = [_application(platform, job, name) for name in names]
+        yield from states
+        if all(state.severity == "ok" for state in states):
             yield _probe(platform, job, functions[job.name][PROBE])
 
 
-def _application(platform: VerifiedPlatform, job: StreamingJob) -> CheckResult:
-    name = flink_application(platform.name, job.name)
+def _application(platform: VerifiedPlatform, job: StreamingJob, name: str) -> CheckResult:
     client = platform.account.client("kinesisanalyticsv2")
     try:
         detail = client.describe_application(ApplicationName=name)["ApplicationDetail"]
@@ -65,7 +65,8 @@ def _application(platform: VerifiedPlatform, job: StreamingJob) -> CheckResult:
 
 def _probe(platform: VerifiedPlatform, job: StreamingJob, function: str) -> CheckResult:
     event = {"event": job.events.examples[0], "waitSeconds": _WAIT_SECONDS}
-    logs = platform.aws(f"logs tail /aws/kinesis-analytics/{flink_application(platform.name, job.name)}")
+    name = flink_applications(platform.name, job.name, job.shards)[0]
+    logs = platform.aws(f"logs tail /aws/kinesis-analytics/{name}")
     try:
         answer = call_function(platform.account, function, event)
     except UserError as error:

@@ -315,7 +315,7 @@ def _streaming_row(kafka: Kafka | None, jobs: list[StreamingJob]) -> Block:
         f"{express.brokers} Express brokers, {express.instance_type}" if express else "an existing cluster"
     )
     topics = ", ".join(first_names(sorted(topic_partitions(jobs))))
-    size = counted(sum(job_size(job).kpus for job in jobs), "KPU")
+    size = counted(sum(job_size(job).all_kpus for job in jobs), "KPU")
     cards = [
         Card("Amazon MSK", (f"topics: {topics}", brokers), Glyph.QUEUE, "kafka"),
         Card(

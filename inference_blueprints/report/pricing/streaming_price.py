@@ -21,10 +21,10 @@ _DAYS_A_MONTH: Final = HOURS_PER_MONTH / HOURS_PER_DAY
 
 
 def job_usd_per_day(size: StreamingJobSize, services: ServicePrices) -> float:
-    """Return the price of an application that runs all day at its planned size."""
+    """Return the price of a job's applications that run all day at their planned size."""
     hourly = (size.kpus + 1) * services.usd("flink_kpu")
     storage = size.kpus * KPU_DISK_GB * services.usd("flink_storage") / HOURS_PER_MONTH
-    return (hourly + storage) * HOURS_PER_DAY
+    return size.shards * (hourly + storage) * HOURS_PER_DAY
 
 
 def brokers_usd_per_day(

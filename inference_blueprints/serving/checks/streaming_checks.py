@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Iterator
 
@@ -41,33 +42,40 @@ def jobs_have_enough_subtasks(spec: Spec) -> Iterator[Finding]:
         needed = sizes.needed_kpus(job)
         if size.parallelism < needed:
             message = (
-                f"got {size.parallelism}, the load needs {needed} KPUs and each has at least one subtask; "
+                f"got {size.parallelism}, the load needs {needed} KPUs{_each(size)} and each has at least "
+                "one subtask; "
                 f"raise it to {needed}, or leave it out"
             )
             yield Finding((*path, "parallelism"), message)
         elif needed > sizes.MAX_PARALLELISM:
             message = (
-                f"the load needs {needed} KPUs, an application has at most {sizes.MAX_PARALLELISM} parallel "
-                "subtasks; divide the events among several topics and jobs"
+                f"the load needs {needed} KPUs{_each(size)}, an application has at most "
+                f"{sizes.MAX_PARALLELISM} parallel subtasks; raise 'shards'"
             )
             yield Finding((*path, "load"), message)
         elif size.kpus > sizes.MAX_KPUS:
             message = (
-                f"the job needs {size.kpus} KPUs, the default quota of an application is {sizes.MAX_KPUS}; "
-                "request an increase before you deploy it (Service Quotas, Managed Service for Apache Flink)"
+                f"the job needs {size.kpus} KPUs{_each(size)}, the default quota of an application is "
+                f"{sizes.MAX_KPUS}; set 'shards' to {math.ceil(size.all_kpus / sizes.MAX_KPUS)} before the "
+                "first deployment, or request an increase (Service Quotas, Managed Service for Apache Flink)"
             )
             yield Finding((*path, "load"), message, "warning")
+
+
+def _each(size: sizes.StreamingJobSize) -> str:
+    return " in each of its applications" if size.shards > 1 else ""
 
 
 def subtasks_have_partitions(spec: Spec) -> Iterator[Finding]:
     """Check that the topic of a streaming job has at least as many partitions as the job has subtasks."""
     for index, job in usable(spec.streaming):
         size = job_size(job)
-        if size.partitions < size.parallelism:
+        subtasks = size.parallelism * size.shards
+        if size.partitions < subtasks:
             message = (
-                f"got {size.partitions}, but the job has {size.parallelism} subtasks and each reads whole "
-                f"partitions, so {size.parallelism - size.partitions} would read nothing; raise it to "
-                f"{size.parallelism} or more"
+                f"got {size.partitions}, but the job has {subtasks} subtasks and each reads whole "
+                f"partitions, so {subtasks - size.partitions} would read nothing; raise it to "
+                f"{subtasks} or more"
             )
             yield Finding(("spec", "streaming", index, "events", "partitions"), message)
 

@@ -85,7 +85,12 @@ class KafkaProcess:
         hours: Hours for which both are kept.
         """
         names = job.topic_names
-        self.start({names.events: (partitions, hours), names.dead_letters: (letter_partitions, hours)})
+        self.start(
+            {
+                **dict.fromkeys(names.all_events, (partitions, hours)),
+                names.dead_letters: (letter_partitions, hours),
+            }
+        )
 
     def producer(self, job: StreamingJob, clicks: Sequence[Click], began: float) -> ClickProducer:
         """Return what sends clicks as events of a job."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import base64
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -128,6 +128,37 @@ def latencies(
     ]
     longest = max((each.latency_millis for each in all_of_them), default=None)
     return percentile(calm, 50), percentile(calm, 99), longest
+
+
+def waiting_and_processing(
+    events: Iterable[tuple[str, int]], found: LeftBehind, outage: Outage
+) -> tuple[list[float], list[float]]:
+    """Return how long events waited for the call that answered them, and how long it took, in milliseconds.
+
+    An event waits for the debounce, for newer events that replace its version, and for a place among calls.
+    From the start of the call until readers see the signal, it is processed.
+
+    events: Session and time of each event, in milliseconds since 1970.
+    outage: When the job was down. Events of that time, and those that were visible after it began, are left
+        out.
+    """
+    began = {
+        (str(row["session"]), int(row["version"])): int(row["time"]) - int(row["callMillis"])
+        for row in found.history
+    }
+    seen: dict[str, list[Sighting]] = defaultdict(list)
+    for sighting in found.sightings:
+        seen[sighting.session].append(sighting)
+    waiting, processing = [], []
+    for session, millis in events:
+        shown = next((each for each in seen[session] if each.version // VERSION_TIME >= millis), None)
+        start = began.get((session, shown.version)) if shown else None
+        if shown is None or start is None:
+            continue
+        if shown.seen_millis < outage.killed_millis or millis > outage.recovered_millis:
+            waiting.append(max(0.0, start - millis))
+            processing.append(shown.seen_millis - start)
+    return waiting, processing
 
 
 def _identity(letter: Mapping[str, Any]) -> tuple[str, Any, Any]:

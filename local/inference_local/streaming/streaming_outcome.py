@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from inference_blueprints.measure.statistics import amount, milliseconds
+from inference_blueprints.measure.statistics import Percentiles, amount, milliseconds
 from inference_contracts.number_text import number
+
+
+_UNKNOWN = Percentiles(None, None, None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +61,11 @@ class StreamingOutcome:
     """Time from the kill until the next signal was visible."""
     event_to_signal_ms: EventToSignal = EventToSignal()
     """Times from event to signal."""
+    waiting_ms: Percentiles = _UNKNOWN
+    """From each event until the call began that answered it: the debounce, newer events that replace its
+    version, and a place among the calls."""
+    processing_ms: Percentiles = _UNKNOWN
+    """From the start of that call until readers saw the signal."""
     prefix_cache_hit_ratio: float | None = None
     """Share of the prompts' tokens that the engines had in their prefix caches, 0 to 1."""
     events_per_second: float = 0.0
@@ -77,7 +85,7 @@ def streaming_lines(outcome: StreamingOutcome, *, simulated: bool) -> list[str]:
     mark = " (simulated)" if simulated else ""
     if outcome.skipped is not None:
         return [f"Streaming job {outcome.job}: SKIPPED. {outcome.skipped}."]
-    times = outcome.event_to_signal_ms
+    times, waits, works = outcome.event_to_signal_ms, outcome.waiting_ms, outcome.processing_ms
     reasons = ", ".join(f"{count} {reason}" for reason, count in outcome.dead_letter_reasons.items())
     superseded = "unknown" if outcome.superseded is None else f"{outcome.superseded:,}"
     hits = outcome.prefix_cache_hit_ratio
@@ -91,6 +99,9 @@ def streaming_lines(outcome: StreamingOutcome, *, simulated: bool) -> list[str]:
         + f"; {outcome.lost} lost, {outcome.duplicated} duplicated.",
         f"From event to signal{mark}: p50 {milliseconds(times.p50)} ms, p99 {milliseconds(times.p99)} ms, "
         "with the time in which events wait for others of their session.",
+        f"Of it{mark}: an event waits p50 {milliseconds(waits.p50)} ms, p99 {milliseconds(waits.p99)} ms for "
+        "the debounce, for newer events that replace its version, and for a place among the calls; from "
+        f"the call to the signal p50 {milliseconds(works.p50)} ms, p99 {milliseconds(works.p99)} ms.",
     ]
     if outcome.kills:
         recovery = (

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from inference_blueprints.measure.statistics import Percentiles, percentile
 from inference_blueprints.serving.streaming import DEAD_LETTER_PARTITIONS, job_size
 from inference_blueprints.serving.streaming_configuration import job_configuration
 from inference_blueprints.spec.types import Blueprint, StreamingJob
@@ -41,6 +42,7 @@ from inference_local.streaming.streaming_counts import (
     counts_of,
     is_settled,
     latencies,
+    waiting_and_processing,
 )
 from inference_local.streaming.streaming_outcome import EventToSignal, StreamingOutcome
 
@@ -56,6 +58,7 @@ _SETTLE_PAUSE_SECONDS = 1.0
 _LOOK_SECONDS = 0.5
 #: Events begin after so many seconds, when all parts of the run are waiting for them.
 _LEAD_SECONDS = 1.0
+_LEAST_START_SECONDS = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,9 +202,13 @@ def _outcome(
     seconds: float,
 ) -> StreamingOutcome:
     counts = counts_of(expected, found)
-    recovered = next((each.seen_millis for each in found.sightings if each.seen_millis > killed), None)
+    # What became visible sooner was written before the kill: no process with Flink starts within a second.
+    first = killed + _LEAST_START_SECONDS * MILLISECONDS_PER_SECOND
+    recovered = next((each.seen_millis for each in found.sightings if each.seen_millis > first), None)
     outage = Outage(killed, found.sightings[-1].seen_millis if recovered is None else recovered)
     p50, p99, longest = latencies(found.sightings, outage)
+    events = [(click.session, click.millis) for click in clicks if click.kind == "event"]
+    waiting, processing = waiting_and_processing(events, found, outage)
     kinds = [click.kind for click in clicks]
     known = [each for each in superseded if each is not None]
     return StreamingOutcome(
@@ -221,9 +228,15 @@ def _outcome(
         kills=1,
         recovery_seconds=None if recovered is None else (recovered - killed) / MILLISECONDS_PER_SECOND,
         event_to_signal_ms=EventToSignal(p50, p99, longest),
+        waiting_ms=_percentiles(waiting),
+        processing_ms=_percentiles(processing),
         prefix_cache_hit_ratio=counts.cached_tokens / counts.input_tokens if counts.input_tokens else None,
         events_per_second=len(clicks) / seconds,
     )
+
+
+def _percentiles(values: Sequence[float]) -> Percentiles:
+    return Percentiles(*(percentile(values, each) for each in (50, 90, 99)))
 
 
 def _until(happened: Callable[[], bool], look: Callable[[], None]) -> None:

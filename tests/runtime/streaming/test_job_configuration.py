@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from inference_contracts.streaming_job import StreamingJobConfiguration
+from inference_contracts.streaming_job import JobShard, StreamingJobConfiguration
 
 EXAMPLE = (Path(__file__).parent / "job.json").read_text(encoding="utf-8")
 
@@ -36,3 +36,14 @@ def test_a_key_too_few_or_too_many_is_named(edit: object, named: str) -> None:
     edit(found)
     with pytest.raises(ValueError, match=f"missing or unknown keys: {named}"):
         StreamingJobConfiguration.from_json(json.dumps(found))
+
+
+def test_later_keys_are_left_out_without_a_value() -> None:
+    """A job without them would restart for nothing, and its former release would refuse the document."""
+    found = json.loads(EXAMPLE)
+    found["kafka"] |= {"moreTopics": ["carts"], "shard": {"index": 1, "count": 3}}
+    found["endpoint"]["maxAgeMillis"] = 900_000
+    made = StreamingJobConfiguration.from_json(json.dumps(found))
+    assert (made.kafka.more_topics, made.kafka.shard) == (("carts",), JobShard(index=1, count=3))
+    assert json.loads(made.to_json()) == found
+    assert StreamingJobConfiguration.from_json(made.to_json()) == made

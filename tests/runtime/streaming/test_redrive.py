@@ -89,7 +89,7 @@ class World:
         self.history = History()
         self.now = 0.0
         self.asked: list[str] = []
-        self.sent: list[bytes] = []
+        self.sent: list[tuple[bytes, bytes | None]] = []
         self.broken: set[str] = set()
         self.slept: list[float] = []
 
@@ -108,7 +108,7 @@ class World:
             store=self.store,
             history=self.history,
             now=lambda: self.now,
-            send=self.sent.append,
+            send=lambda event, key: self.sent.append((event, key)),
             clock=lambda: 0.0,
             sleep=self.slept.append,
         )
@@ -192,7 +192,35 @@ def test_events_are_sent_again_only_on_request_and_byte_for_byte() -> None:
     assert world.run(topic, APPLY)["counts"] == {"poison": {"left": 1}}
     assert world.sent == []
     world.run(topic, RedriveOrder(dry_run=False, events=True))
-    assert world.sent == [b'{"shopper": "\xff"']
+    assert world.sent == [(b'{"shopper": "\xff"', None)]
+
+
+def test_an_event_with_a_session_is_sent_with_its_key() -> None:
+    """Without it, the event reached any partition, so another shard's job, and the session fell apart."""
+    source = EventPosition(topic=JOB.kafka.topic, partition=0, offset=3)
+    late = DeadLetter(
+        job=JOB.name,
+        reason="late",
+        message="late",
+        at=1,
+        attempts=0,
+        session="s-1",
+        event=b"{}",
+        source=source,
+    )
+    world = World()
+    world.run(Topic([late.to_json().encode()]), RedriveOrder(dry_run=False, events=True))
+    assert world.sent == [(b"{}", b"s-1")]
+
+
+def test_a_dead_letter_whose_request_did_not_fit_is_left() -> None:
+    large = DeadLetter(
+        job=JOB.name, reason="endpoint", message="large", at=1, attempts=2, session="s-1", version=7
+    )
+    world = World()
+    found = world.run(Topic([large.to_json().encode()]), APPLY)
+    assert found["counts"] == {"endpoint": {"left": 1}}
+    assert world.asked == []
 
 
 def test_reasons_and_age_choose_dead_letters() -> None:
@@ -275,7 +303,9 @@ def test_every_example_of_the_contract_is_asked_again_or_left(monkeypatch: pytes
     found = world.run(Topic([json.dumps(each).encode() for each in examples]), APPLY)
     assert found["failures"] == []
     for reason, outcomes in found["counts"].items():
-        assert set(outcomes) <= ({"left"} if reason in EVENT_REASONS else {"redriven", "superseded"})
+        without = sum(each["reason"] == reason and each["request"] is None for each in examples)
+        assert outcomes.get("left", 0) == without
+        assert set(outcomes) <= {"left", *(() if reason in EVENT_REASONS else ("redriven", "superseded"))}
 
 
 def test_what_is_redriven_is_in_the_history_so_that_no_version_is_in_neither() -> None:

@@ -7,7 +7,7 @@ import re
 from botocore.session import Session
 
 from inference_blueprints.resources import root
-from inference_contracts.streaming_job import STREAMING_RUNBOOKS, flink_application
+from inference_contracts.streaming_job import STREAMING_RUNBOOKS, flink_applications
 
 
 def test_commands_name_operations_and_the_application_as_it_is_called() -> None:
@@ -16,7 +16,7 @@ def test_commands_name_operations_and_the_application_as_it_is_called() -> None:
     assert len(found) >= 2
     model = Session().get_service_model("kinesisanalyticsv2")
     for operation, name in found:
-        assert name == flink_application("PLATFORM", "JOB")
+        assert name == flink_applications("PLATFORM", "JOB")[0]
         shape = model.operation_model("".join(each.title() for each in operation.split("-"))).input_shape
         assert shape is not None
         assert shape.required_members == ["ApplicationName"]

@@ -26,8 +26,8 @@ def test_the_peak_has_the_size_of_the_plan() -> None:
 @pytest.mark.parametrize(
     ("calls_per_second", "words"),
     [
-        (1_000_000.0, "among 4 topics with a job for each. Two jobs do not share a topic"),
-        (200_000.0, "AWS must raise the quota of 64 KPUs, or producers divide the events"),
+        (1_000_000.0, "at most 256 subtasks: `shards: 16` divides the job"),
+        (200_000.0, "AWS must raise the quota of 64 KPUs per application, or `shards: 4` divides the job"),
         (20_000.0, "It fits AWS's default quota of 64 KPUs"),
     ],
 )

@@ -13,6 +13,8 @@ import inference_catalog as catalog
 from inference_blueprints.loading import load_blueprint
 from inference_blueprints.serving.streaming import (
     broker_load,
+    dead_letter_bytes,
+    dead_letter_load,
     job_size,
     max_calls_per_kpu,
     needed_brokers,
@@ -194,3 +196,40 @@ def test_sizes_of_brokers_grow() -> None:
         assert smaller.ingress_mb_per_second < larger.ingress_mb_per_second
         assert smaller.egress_mb_per_second < larger.egress_mb_per_second
         assert smaller.partitions <= larger.partitions
+
+
+def test_shards_divide_the_load_and_the_partitions(shipped_job: StreamingJob) -> None:
+    """At 200,000 calls per second, one application needs more than the quota of 64 KPUs."""
+    peak = changed(
+        shipped_job,
+        session={"debounce_millis": 0},
+        load={"events_per_second": 200_000.0, "latency_millis": 300},
+    )
+    whole, parts = job_size(peak), job_size(peak.model_copy(update={"shards": 4}))
+    assert whole.kpus > 64 >= parts.kpus
+    assert whole.kpus <= parts.all_kpus < whole.kpus + 4
+    assert parts.partitions % 4 == 0
+    assert parts.partitions >= whole.partitions
+    assert parts.max_in_flight * 4 >= 2 * 60_000
+    assert broker_load([peak.model_copy(update={"shards": 4})]).connections == 2 * 4 * parts.parallelism
+
+
+def test_topics_share_the_events_of_a_job(shipped_job: StreamingJob) -> None:
+    two = changed(shipped_job, events={"more_topics": ["carts"]})
+    one, both = broker_load([shipped_job]), broker_load([two])
+    assert both.ingress_mb_per_second == pytest.approx(one.ingress_mb_per_second)
+    assert both.stored_gb == pytest.approx(one.stored_gb)
+    assert both.partitions - one.partitions == 3 * job_size(two).partitions
+
+
+def test_dead_letters_are_sized_for_a_model_that_stays_away(shipped_job: StreamingJob) -> None:
+    # 2,000 tokens of four bytes, the system message, the schema and the letter's own fields.
+    assert 8_500 < dead_letter_bytes(shipped_job) < 9_000
+    sessions = stream_load(shipped_job).sessions_per_second
+    waiting = sessions * (1 + 300 / 900) * dead_letter_bytes(shipped_job)
+    assert dead_letter_load(shipped_job) == pytest.approx(waiting)
+    at_once = shipped_job.model_copy(update={"max_age_seconds": 0})
+    calls = stream_load(shipped_job).calls_per_second
+    assert dead_letter_load(at_once) == pytest.approx(calls * dead_letter_bytes(shipped_job))
+    large = changed(shipped_job, prompt={"max_input_tokens": 1_000_000})
+    assert dead_letter_load(large) == pytest.approx(sessions * (1 + 300 / 900) * 1_040_000)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -10,7 +11,15 @@ from inference_blueprints.report.plan.cells import counted, few, usd
 from inference_blueprints.report.plan.section import Label, PlanBasis, PlanSection, PlanSummary, ShortLine
 from inference_blueprints.report.pricing.streaming_price import job_usd_per_day
 from inference_blueprints.report.tables import TextTable
-from inference_blueprints.serving.streaming import MAX_KPUS, job_size, max_calls_per_kpu, stream_load
+from inference_blueprints.serving.streaming import (
+    MAX_DEAD_LETTER_BYTES,
+    MAX_KPUS,
+    dead_letter_bytes,
+    dead_letter_load,
+    job_size,
+    max_calls_per_kpu,
+    stream_load,
+)
 from inference_contracts.number_text import number
 from inference_contracts.units import GB, MB
 
@@ -34,12 +43,21 @@ class StreamingSummary:
     max_in_flight: int
     max_in_flight_per_subtask: int
     """`max_in_flight`, `max_in_flight_per_subtask`: Most calls in flight of the job and of a subtask."""
+    shards: int
+    """Applications that divide the partitions among themselves."""
     kpus: int
     parallelism: int
     parallelism_per_kpu: int
-    """`kpus`, `parallelism`, `parallelism_per_kpu`: Kinesis Processing Units, and parallel subtasks."""
+    """`kpus`, `parallelism`, `parallelism_per_kpu`: Kinesis Processing Units, and parallel subtasks, of all
+    applications."""
     kpu_quota: int
     """Default quota of KPUs of an application."""
+    max_age_seconds: int
+    """Time for which events wait while the model answers nobody."""
+    dead_letter_mb_per_second: float
+    """MB of dead letters per second while the model is away for longer."""
+    dead_letter_bytes: int
+    """The longest dead letter."""
     calls_per_second_per_kpu: float
     """Calls that a KPU carries with half of it free: from measurements with simulated endpoints."""
     partitions: int
@@ -84,12 +102,16 @@ def _summarise(basis: PlanBasis) -> Iterator[StreamingSummary]:
             calls_per_second=load.calls_per_second,
             latency_millis=job.load.latency_millis,
             in_flight=load.in_flight,
-            max_in_flight=size.max_in_flight,
+            max_in_flight=size.max_in_flight * size.shards,
             max_in_flight_per_subtask=size.max_in_flight_per_subtask,
-            kpus=size.kpus,
-            parallelism=size.parallelism,
+            shards=size.shards,
+            kpus=size.all_kpus,
+            parallelism=size.parallelism * size.shards,
             parallelism_per_kpu=size.parallelism_per_kpu,
             kpu_quota=MAX_KPUS,
+            max_age_seconds=job.max_age_seconds,
+            dead_letter_mb_per_second=dead_letter_load(job) / MB,
+            dead_letter_bytes=min(dead_letter_bytes(job), MAX_DEAD_LETTER_BYTES),
             calls_per_second_per_kpu=max_calls_per_kpu(job),
             partitions=size.partitions,
             open_sessions=load.open_sessions,
@@ -145,6 +167,14 @@ def _job_notes(jobs: tuple[StreamingSummary, ...]) -> Iterator[str]:
             f"{number(job.calls_per_second)}/s x {job.latency_millis / 1000:g} s = "
             f"{number(job.in_flight)}; a subtask may have {job.max_in_flight_per_subtask:,} in flight."
         )
+        if job.shards > 1:
+            yield f"{job.job}: {job.shards} applications divide the partitions among themselves."
+        yield (
+            f"{job.job}: if {job.model} answers nobody, events wait for {job.max_age_seconds:,} s. Then "
+            f"dead letters of at most {job.dead_letter_bytes:,} bytes take up to "
+            f"{job.dead_letter_mb_per_second:,.3f} MB per second, beside the events; their topic keeps them "
+            "for 14 days."
+        )
         yield (
             f"{job.job}: state of {number(job.open_sessions)} open sessions, {_bytes(job.state_bytes)} in a "
             f"full checkpoint; {number(job.stored_signals)} signals, {_bytes(job.signal_bytes)} in the "
@@ -165,10 +195,10 @@ def _job_notes(jobs: tuple[StreamingSummary, ...]) -> Iterator[str]:
 
 def _above_quota(jobs: tuple[StreamingSummary, ...]) -> Iterator[str]:
     for job in jobs:
-        if job.kpus > job.kpu_quota:
+        if job.kpus > job.kpu_quota * job.shards:
             yield (
-                f"{job.job}: request an increase of the quota of {job.kpu_quota} KPUs per application before "
-                "you deploy this."
+                f"{job.job}: set 'shards' to {math.ceil(job.kpus / job.kpu_quota)}, or request an increase "
+                f"of the quota of {job.kpu_quota} KPUs per application, before you deploy this."
             )
 
 

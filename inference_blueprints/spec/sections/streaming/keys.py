@@ -54,8 +54,11 @@ class EventTopic(Section):
 
     topic: KafkaTopic
     """Topic of the events. With `kafka.express`, the platform creates it."""
+    more_topics: list[KafkaTopic] = Field(default_factory=list, max_length=9)
+    """Further topics with events of the same form, such as those of another producer. Partitions and
+    retention are those of `topic`."""
     partitions: int | None = Field(default=None, ge=1, le=10_000)
-    """Partitions of the topic. Without it, `blueprints plan` chooses the number. It can only grow."""
+    """Partitions of each topic. Without it, `blueprints plan` chooses the number. It can only grow."""
     retention_hours: int = Field(default=24, ge=1, le=8784)
     """Hours for which Kafka keeps events. With `kafka.existing`, the cluster decides."""
     examples: list[dict[str, JsonValue]] = Field(min_length=1, max_length=20)
@@ -144,16 +147,24 @@ class StreamingJob(Section):
     signal: WrittenSignal
     """The signal that holds the answer."""
     deadline_millis: int = Field(default=3000, ge=100, le=600_000)
-    """Milliseconds for a call with its second attempt. Then the prompt is a dead letter."""
+    """Milliseconds for a call with its second attempt. Then the prompt is a dead letter, unless the model
+    answers nobody."""
+    # A day: longer than any outage after which an answer still helps.
+    max_age_seconds: int = Field(default=900, ge=0, le=86_400)
+    """Seconds for which events wait while the model answers nobody, from the newest event of their session.
+    Then its prompt is a dead letter. With 0, it is one at `deadlineMillis`."""
     load: StreamLoad
     """Expected load."""
     # ParallelismPerKPU x 64 KPUs, the default quota:
     # https://docs.aws.amazon.com/managed-flink/latest/java/how-scaling.html
     parallelism: int | None = Field(default=None, ge=1, le=512)
-    """Parallel subtasks at the start. Without it, `blueprints plan` chooses the number. Autoscaling may
-    raise it while the job runs."""
+    """Parallel subtasks of each application at the start. Without it, `blueprints plan` chooses the number.
+    Autoscaling may raise it while the job runs."""
+    shards: int = Field(default=1, ge=1, le=16)
+    """Applications that divide the partitions of the topics among themselves, for a load above the quota of
+    one application. A record's key must be its session's key."""
 
     @property
     def topic_names(self) -> TopicNames:
         """Names of the job's topics in Kafka."""
-        return TopicNames.of_job(self.name, self.events.topic)
+        return TopicNames.of_job(self.name, self.events.topic, *self.events.more_topics)

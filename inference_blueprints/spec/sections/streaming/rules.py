@@ -239,18 +239,38 @@ def topics_agree(spec: Spec) -> Iterator[Finding]:
     first: dict[str, StreamingJob] = {}
     for index, job in usable(spec.streaming):
         path, events = (*JOBS, index, "events"), job.events
-        if events.topic in dead:
+        more = events.more_topics
+        for topic, place in (
+            (events.topic, ("topic",)),
+            *((each, ("moreTopics", n)) for n, each in usable(more)),
+        ):
+            if topic in dead:
+                message = f"got {quote(topic)}, the dead letters of job {quote(dead[topic])}; rename it"
+                yield Finding((*path, *place), message)
+            other = first.setdefault(topic, job).events
+            if (other.partitions, other.retention_hours) != (events.partitions, events.retention_hours):
+                message = (
+                    f"job {quote(first[topic].name)} reads {quote(topic)} too, and declares other "
+                    "partitions or another retention; declare the same"
+                )
+                yield Finding(path, message)
+        for number, topic in usable(more):
+            if topic in (events.topic, *more[:number]):
+                yield Finding((*path, "moreTopics", number), f"got {quote(topic)} twice; remove it")
+
+
+@rule
+def events_wait_in_their_topic(spec: Spec) -> Iterator[Finding]:
+    """Check that Kafka keeps events for longer than they may wait for a model."""
+    for index, job in usable(spec.streaming):
+        kept = job.events.retention_hours * SECONDS_PER_HOUR
+        if job.max_age_seconds > kept:
             message = (
-                f"got {quote(events.topic)}, the dead letters of job {quote(dead[events.topic])}; rename it"
+                f"got {job.max_age_seconds} s, but Kafka keeps events for {kept:,} s "
+                "(events.retentionHours), and a job that starts again reads them from there; lower it, or "
+                "raise the retention"
             )
-            yield Finding((*path, "topic"), message)
-        other = first.setdefault(events.topic, job).events
-        if (other.partitions, other.retention_hours) != (events.partitions, events.retention_hours):
-            message = (
-                f"job {quote(first[events.topic].name)} reads {quote(events.topic)} too, and declares other "
-                "partitions or another retention; declare the same"
-            )
-            yield Finding(path, message)
+            yield Finding((*JOBS, index, "maxAgeSeconds"), message)
 
 
 @rule

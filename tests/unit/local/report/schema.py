@@ -211,6 +211,8 @@ _STREAMING = _object(
     kills=_COUNT,
     recoverySeconds=_NUMBER_OR_NULL,
     eventToSignalMs=_object(p50=_NUMBER_OR_NULL, p99=_NUMBER_OR_NULL, longest=_NUMBER_OR_NULL),
+    waitingMs=_object(p50=_NUMBER_OR_NULL, p90=_NUMBER_OR_NULL, p99=_NUMBER_OR_NULL),
+    processingMs=_object(p50=_NUMBER_OR_NULL, p90=_NUMBER_OR_NULL, p99=_NUMBER_OR_NULL),
     prefixCacheHitRatio=_NUMBER_OR_NULL,
     eventsPerSecond=_NUMBER,
 )

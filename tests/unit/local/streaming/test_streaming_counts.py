@@ -17,6 +17,7 @@ from inference_local.streaming.streaming_counts import (
     counts_of,
     is_settled,
     latencies,
+    waiting_and_processing,
 )
 
 A1, A2, B1, C1 = 1_000_001, 2_000_002, 1_500_001, 1_600_001
@@ -114,3 +115,18 @@ def test_times_count_from_the_newest_event_and_leave_out_the_outage() -> None:
     assert latencies((*SEEN, during, after), outage)[0] == pytest.approx(650.0), "500 before and 800 after"
     assert latencies((*SEEN, during), outage)[2] == 1500.0
     assert latencies((), None) == (None, None, None)
+
+
+def test_waiting_ends_where_the_call_that_answered_begins() -> None:
+    """The debounce was counted as if the job were slow. An event whose version was replaced waits too."""
+    history = [
+        {"session": "a", "version": 1_400_002, "time": 2_100, "callMillis": 300},
+        {"session": "b", "version": 1_000_001, "time": 1_900, "callMillis": 400},
+    ]
+    seen = (Sighting("b", 1_000_001, 1_950.0), Sighting("a", 1_400_002, 2_150.0))
+    found = LeftBehind({}, history, [], seen)
+    events = [("a", 1_000), ("a", 1_400), ("b", 1_000), ("c", 1_000)]
+    calm = Outage(killed_millis=1e12, recovered_millis=1e12)
+    assert waiting_and_processing(events, found, calm) == ([800.0, 400.0, 500.0], [350.0, 350.0, 450.0])
+    down = Outage(killed_millis=1_960.0, recovered_millis=9_000.0)
+    assert waiting_and_processing(events, found, down) == ([500.0], [450.0])

@@ -11,6 +11,7 @@ import jsonschema
 import pytest
 from rich.console import Console
 
+from inference_blueprints.measure.statistics import Percentiles
 from inference_local.report import as_dict, print_report, render_html
 from inference_local.streaming.streaming_outcome import (
     EventToSignal,
@@ -38,6 +39,8 @@ OUTCOME = StreamingOutcome(
     kills=1,
     recovery_seconds=8.55,
     event_to_signal_ms=EventToSignal(868.0, 1297.2, 9704.2),
+    waiting_ms=Percentiles(520.0, 610.0, 700.0),
+    processing_ms=Percentiles(348.0, 410.0, 640.0),
     prefix_cache_hit_ratio=0.6,
     events_per_second=21.5,
 )
@@ -68,6 +71,8 @@ def test_the_summary_says_it_all_at_any_width(report: Any, width: int) -> None:
         "99 of 100 sessions have the signal of their newest version; 17 versions superseded; 43 dead letters "
         "(12 late, 30 poison, 1 timeout); 0 lost, 0 duplicated.",
         "From event to signal (simulated): p50 868 ms, p99 1,297 ms",
+        "Of it (simulated): an event waits p50 520 ms, p99 700 ms for the debounce,",
+        "from the call to the signal p50 348 ms, p99 640 ms.",
         "from its newest checkpoint: the next signal was there after 8.6 s.",
         "is 9,704 ms. 4 dead letters were written again.",
         "Prefix cache hits (simulated): 60.0% of the prompt tokens.",

@@ -16,10 +16,13 @@ import org.apache.flink.streaming.api.functions.async.RichAsyncFunction;
 /**
  * Asks the model for each version. Every call ends with a result: an exception would fail the task. A failure that can pass
  * is the result {@code RETRY}, after which Flink calls again; this class decides which attempt is the last.
+ *
+ * <p>While the model answers nobody, versions keep their places and are asked again, until their newest event is too old.
  */
 final class Asking extends RichAsyncFunction<SessionPrompt, Result> {
     private static final long serialVersionUID = 1L;
 
+    private final JobConfiguration job;
     private final JobConfiguration.Endpoint endpoint;
     private final ModelCalls calls;
     private transient SharedClient shared;
@@ -28,6 +31,7 @@ final class Asking extends RichAsyncFunction<SessionPrompt, Result> {
     private transient volatile boolean closed;
 
     Asking(JobConfiguration configuration) {
+        job = configuration;
         endpoint = configuration.endpoint();
         calls = new ModelCalls(configuration);
     }
@@ -35,7 +39,7 @@ final class Asking extends RichAsyncFunction<SessionPrompt, Result> {
     @Override
     public void open(OpenContext context) {
         shared = SharedClient.open(endpoint);
-        newest = new NewestVersions();
+        newest = NewestVersions.open(job, getRuntimeContext().getTaskInfo());
         JobMetrics metrics = new JobMetrics(getRuntimeContext().getMetricGroup());
         metrics.gauge("inFlight", newest::size);
         callMillis = metrics.quantiles("callMillis");
@@ -68,7 +72,7 @@ final class Asking extends RichAsyncFunction<SessionPrompt, Result> {
                 return;
             }
             Throwable cause = error instanceof CompletionException ? error.getCause() : error;
-            if (error == null || newest.isSuperseded(entry) || !mayRetry(entry, cause)) {
+            if (error == null || newest.isSuperseded(entry) || !mayRetry(version, entry, cause)) {
                 result.complete(List.of(finished(version, entry, answer, words(cause), ModelCalls.reason(cause))));
                 return;
             }
@@ -90,6 +94,7 @@ final class Asking extends RichAsyncFunction<SessionPrompt, Result> {
         long millis = TimeUnit.NANOSECONDS.toMillis(System.nanoTime() - entry.began);
         int attempts = newest.attempts(entry);
         if (answer != null) {
+            newest.answered();
             callMillis.update(millis);
             return calls.answered(version, answer, attempts, millis);
         }
@@ -99,15 +104,24 @@ final class Asking extends RichAsyncFunction<SessionPrompt, Result> {
     }
 
     private Duration left(NewestVersions.Entry entry) {
-        return Duration.ofMillis(endpoint.deadlineMillis()).minusNanos(System.nanoTime() - entry.began);
+        return Duration.ofMillis(endpoint.deadlineMillis()).minusNanos(newest.nanosOfRound(entry));
     }
 
-    private boolean mayRetry(NewestVersions.Entry entry, Throwable error) {
-        int attempts = newest.attempts(entry);
-        return error instanceof EndpointException failure
-                && failure.isTransient()
-                && attempts < endpoint.attempts()
-                && left(entry).toMillis() > asked(error) + Retries.longestBackoffMillis(attempts);
+    private boolean mayRetry(SessionPrompt version, NewestVersions.Entry entry, Throwable error) {
+        if (!(error instanceof EndpointException failure) || !failure.isTransient()) {
+            return false;
+        }
+        long pause = asked(error) + Retries.longestBackoffMillis(newest.attempts(entry));
+        if (newest.attemptsOfRound(entry) < endpoint.attempts() && left(entry).toMillis() > pause) {
+            return true;
+        }
+        // A call that takes too long while others are answered is a matter of its own prompt.
+        boolean away = failure.reason() != EndpointException.Reason.DEADLINE || !newest.hasAnsweredSince(entry);
+        if (!away || System.currentTimeMillis() + pause >= version.newestEvent() + endpoint.patience()) {
+            return false;
+        }
+        newest.waitForModel(entry);
+        return true;
     }
 
     /** Returns for how long the endpoint asks callers to wait, in milliseconds. */

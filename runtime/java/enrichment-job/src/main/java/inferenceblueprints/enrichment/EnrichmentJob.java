@@ -64,6 +64,11 @@ public final class EnrichmentJob {
         }
     }
 
+    private static long longestCall(JobConfiguration.Endpoint endpoint) {
+        long patience = endpoint.patience() == 0 ? 0 : endpoint.patience() + EventReader.MOST_AHEAD_MILLIS;
+        return patience + 2 * endpoint.deadlineMillis() + MORE_MILLIS;
+    }
+
     /** Adds the job's operators. Each has an identifier, by which a later version finds its state in a snapshot. */
     static void build(StreamExecutionEnvironment environment, JobConfiguration configuration) {
         Configuration settings = new Configuration();
@@ -87,9 +92,10 @@ public final class EnrichmentJob {
         SingleOutputStreamOperator<Result> results = AsyncDataStream.unorderedWaitWithRetry(
                         versions,
                         new Asking(configuration),
-                        configuration.endpoint().deadlineMillis() + MORE_MILLIS,
+                        longestCall(configuration.endpoint()),
                         TimeUnit.MILLISECONDS,
-                        configuration.endpoint().maxInFlightPerSubtask(),
+                        // Sessions begin no call above the maximum. Results that wait to be passed on are more.
+                        2 * configuration.endpoint().maxInFlightPerSubtask(),
                         new Retries())
                 .name("model")
                 .uid("model");

@@ -9,5 +9,6 @@ package inferenceblueprints.enrichment;
  * @param body the JSON object
  * @param partition where Kafka has it
  * @param offset where Kafka has it
+ * @param topic where Kafka has it; null in snapshots of releases that read one topic
  */
-public record Event(String key, long time, String id, String body, int partition, long offset) {}
+public record Event(String key, long time, String id, String body, int partition, long offset, String topic) {}

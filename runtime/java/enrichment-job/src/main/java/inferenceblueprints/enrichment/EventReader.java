@@ -58,7 +58,7 @@ final class EventReader {
         String id = fields.id() == null || event.path(fields.id()).isMissingNode() || event.path(fields.id()).isNull()
                 ? null
                 : event.path(fields.id()).asText();
-        return new Event(key, time, id, body, record.partition(), record.offset());
+        return new Event(key, time, id, body, record.partition(), record.offset(), record.topic());
     }
 
     private static String decode(byte[] value) throws PoisonException {

@@ -41,7 +41,8 @@ final class EventValidation extends ProcessFunction<KafkaRecord, Event> {
                     fits ? record.value() : null,
                     null,
                     record.partition(),
-                    record.offset());
+                    record.offset(),
+                    record.topic());
             context.output(EnrichmentJob.REJECTED, rejected);
         }
     }

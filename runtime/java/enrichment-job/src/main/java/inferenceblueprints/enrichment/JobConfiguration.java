@@ -33,6 +33,9 @@ record JobConfiguration(
     static final String BATCH = "-1";
 
     private static final Set<String> OPTIONAL = Set.of(
+            "kafka.moreTopics",
+            "kafka.shard",
+            "endpoint.maxAgeMillis",
             "session.id",
             "prompt.system",
             "request.responseFormat",
@@ -44,9 +47,31 @@ record JobConfiguration(
             .enable(DeserializationFeature.FAIL_ON_NULL_FOR_PRIMITIVES)
             .build();
 
-    /** Topics and how to reach them; authentication is {@code iam} or {@code none}. */
-    record Kafka(String bootstrapServers, String authentication, String topic, String group, String deadLetterTopic)
-            implements Serializable {}
+    /**
+     * Topics and how to reach them; authentication is {@code iam} or {@code none}. Without {@code shard}, the job reads all
+     * partitions.
+     */
+    record Kafka(
+            String bootstrapServers,
+            String authentication,
+            String topic,
+            String group,
+            String deadLetterTopic,
+            List<String> moreTopics,
+            Shard shard)
+            implements Serializable {
+        /** Returns the topics of events. */
+        List<String> topics() {
+            List<String> topics = new ArrayList<>(List.of(topic));
+            if (moreTopics != null) {
+                topics.addAll(moreTopics);
+            }
+            return topics;
+        }
+    }
+
+    /** One of {@code count} applications that divide the partitions among themselves. {@code index} counts from 0. */
+    record Shard(int index, int count) implements Serializable {}
 
     /** Fields of an event, and when sessions begin and end. Without {@code id}, repeated events are not recognised. */
     record Session(String key, String time, String id, long gapMillis, long debounceMillis, int maxEvents)
@@ -62,15 +87,24 @@ record JobConfiguration(
             String model, int maxTokens, @JsonDeserialize(using = JsonText.class) String responseFormat, String priority)
             implements Serializable {}
 
-    /** The endpoint. The deadline is for one call with all its attempts. */
+    /**
+     * The endpoint. The deadline is for one call with all its attempts. While the model answers nobody, versions wait until
+     * their newest event is as old as {@code maxAgeMillis}; null for a dead letter at the deadline.
+     */
     record Endpoint(
             String url,
             String authentication,
             long deadlineMillis,
             int attempts,
             int maxInFlight,
-            int maxInFlightPerSubtask)
-            implements Serializable {}
+            int maxInFlightPerSubtask,
+            Long maxAgeMillis)
+            implements Serializable {
+        /** Returns for how long a version may wait for a model that is away; 0 if it may not. */
+        long patience() {
+            return maxAgeMillis == null ? 0 : maxAgeMillis;
+        }
+    }
 
     /** Where answers become visible. */
     record Signal(String name, long ttlSeconds, Store store) implements Serializable {}
@@ -130,6 +164,12 @@ record JobConfiguration(
         positive(faults, "endpoint.deadlineMillis", endpoint.deadlineMillis);
         positive(faults, "endpoint.attempts", endpoint.attempts);
         positive(faults, "endpoint.maxInFlightPerSubtask", endpoint.maxInFlightPerSubtask);
+        if (endpoint.maxAgeMillis != null) {
+            positive(faults, "endpoint.maxAgeMillis", endpoint.maxAgeMillis);
+        }
+        if (kafka.shard != null && (kafka.shard.index < 0 || kafka.shard.index >= kafka.shard.count)) {
+            faults.add("kafka.shard: index must be 0 to below count; got " + kafka.shard.index + " of " + kafka.shard.count);
+        }
         positive(faults, "signal.ttlSeconds", signal.ttlSeconds);
         boolean iam = signal.store.authentication.equals("iam");
         if (iam != signal.store.tls || iam != signal.store.cluster) {

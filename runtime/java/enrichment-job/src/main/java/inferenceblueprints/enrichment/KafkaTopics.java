@@ -2,17 +2,22 @@ package inferenceblueprints.enrichment;
 
 import java.nio.charset.StandardCharsets;
 import java.util.Properties;
+import java.util.Set;
+import java.util.stream.Collectors;
 import org.apache.flink.api.common.typeinfo.TypeInformation;
 import org.apache.flink.connector.base.DeliveryGuarantee;
 import org.apache.flink.connector.kafka.sink.KafkaRecordSerializationSchema;
 import org.apache.flink.connector.kafka.sink.KafkaSink;
 import org.apache.flink.connector.kafka.source.KafkaSource;
 import org.apache.flink.connector.kafka.source.enumerator.initializer.OffsetsInitializer;
+import org.apache.flink.connector.kafka.source.enumerator.subscriber.KafkaSubscriber;
 import org.apache.flink.connector.kafka.source.reader.deserializer.KafkaRecordDeserializationSchema;
 import org.apache.flink.util.Collector;
+import org.apache.kafka.clients.admin.AdminClient;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.clients.consumer.OffsetResetStrategy;
 import org.apache.kafka.clients.producer.ProducerRecord;
+import org.apache.kafka.common.TopicPartition;
 
 /** The topics of events and of dead letters. */
 final class KafkaTopics {
@@ -22,7 +27,7 @@ final class KafkaTopics {
     static KafkaSource<KafkaRecord> events(JobConfiguration.Kafka kafka) {
         return KafkaSource.<KafkaRecord>builder()
                 .setBootstrapServers(kafka.bootstrapServers())
-                .setTopics(kafka.topic())
+                .setKafkaSubscriber(new Share(kafka))
                 .setGroupId(kafka.group())
                 .setStartingOffsets(OffsetsInitializer.committedOffsets(OffsetResetStrategy.EARLIEST))
                 .setDeserializer(new Reading())
@@ -55,13 +60,40 @@ final class KafkaTopics {
         return properties;
     }
 
+    /**
+     * The partitions that this application reads: all, or those of its shard. Of each topic, shard i of n has the partitions
+     * i, i + n, i + 2n and so on. So each partition has one shard, also those that a topic gets later, which Flink asks for
+     * once a minute; equal keys of several topics with equally many partitions reach the same shard.
+     */
+    static final class Share implements KafkaSubscriber {
+        private static final long serialVersionUID = 1L;
+
+        private final JobConfiguration.Kafka kafka;
+
+        Share(JobConfiguration.Kafka kafka) {
+            this.kafka = kafka;
+        }
+
+        @Override
+        public Set<TopicPartition> getSubscribedTopicPartitions(AdminClient admin) {
+            return own(KafkaSubscriber.getTopicListSubscriber(kafka.topics()).getSubscribedTopicPartitions(admin));
+        }
+
+        private Set<TopicPartition> own(Set<TopicPartition> all) {
+            JobConfiguration.Shard shard = kafka.shard();
+            return all.stream()
+                    .filter(each -> shard == null || each.partition() % shard.count() == shard.index())
+                    .collect(Collectors.toSet());
+        }
+    }
+
     private static final class Reading implements KafkaRecordDeserializationSchema<KafkaRecord> {
         private static final long serialVersionUID = 1L;
 
         @Override
         public void deserialize(ConsumerRecord<byte[], byte[]> record, Collector<KafkaRecord> records) {
             byte[] value = record.value() == null ? new byte[0] : record.value();
-            records.collect(new KafkaRecord(record.partition(), record.offset(), value));
+            records.collect(new KafkaRecord(record.topic(), record.partition(), record.offset(), value));
         }
 
         @Override
@@ -85,8 +117,7 @@ final class KafkaTopics {
         @Override
         public ProducerRecord<byte[], byte[]> serialize(Rejected rejected, KafkaSinkContext context, Long timestamp) {
             byte[] key = rejected.key() == null ? null : rejected.key().getBytes(StandardCharsets.UTF_8);
-            byte[] value = DeadLetters.json(job, kafka.topic(), rejected).getBytes(StandardCharsets.UTF_8);
-            return new ProducerRecord<>(kafka.deadLetterTopic(), key, value);
+            return new ProducerRecord<>(kafka.deadLetterTopic(), key, DeadLetters.record(job, kafka.topic(), rejected));
         }
     }
 }

@@ -60,6 +60,12 @@ final class ModelCalls implements Serializable {
         return body.toString();
     }
 
+    /** Returns the dead letter of a version. */
+    Rejected rejected(SessionPrompt version, String reason, String message, long time, int attempts) {
+        return new Rejected(
+                reason, message, time, attempts, version.key(), version.version(), null, requestBody(version), -1, -1, null);
+    }
+
     String promptHash(SessionPrompt version) {
         return Digests.sha256(requestBody(version));
     }

@@ -13,6 +13,7 @@ package inferenceblueprints.enrichment;
  * @param request JSON of the request; null for an event
  * @param partition where Kafka has the event; -1 for a version
  * @param offset where Kafka has the event; -1 for a version
+ * @param topic where Kafka has the event; null for a version, and for an event of the first topic
  */
 public record Rejected(
         String reason,
@@ -24,4 +25,5 @@ public record Rejected(
         byte[] event,
         String request,
         int partition,
-        long offset) {}
+        long offset,
+        String topic) {}

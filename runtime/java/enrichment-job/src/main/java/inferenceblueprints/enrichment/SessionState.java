@@ -25,6 +25,8 @@ public class SessionState {
     public long seen;
     /** When the waiting events become a version; 0 if none wait. */
     public long due;
+    /** Since when the waiting events are due and find no place among the calls; 0 if they do not. */
+    public long held;
     /** When to look whether the session is over; 0 if nothing is scheduled. */
     public long check;
 

@@ -29,18 +29,35 @@ final class Sessions extends KeyedProcessFunction<String, Event, SessionPrompt> 
     /** Versions of events with the same newest time. */
     private static final int VERSIONS_PER_MILLI = SessionPrompt.VERSIONS_PER_MILLI;
 
+    /** How long a version waits for a place among the calls before it is held. */
+    private static final long MOMENT_MILLIS = 50;
+    /** Least pauses before a version that is held tries again. They grow by a millisecond for each one that is held. */
+    private static final long HELD_MILLIS = 100;
+
+    private static final long HELD_MILLIS_OF_AWAY = 2_000;
+
     private final String job;
+    private final JobConfiguration configuration;
+    private final JobConfiguration.Endpoint endpoint;
+    private final ModelCalls requests;
     private final JobConfiguration.Session limits;
     private final JobConfiguration.Prompt prompt;
     private transient ValueState<SessionState> sessions;
     private transient ListState<Long> openCounts;
+    private transient NewestVersions calls;
     private transient PromptText text;
     private transient Counter late;
     private transient Counter duplicates;
     private transient long open;
+    private transient long held;
+    /** Until when no version waits for a place, because one has waited in vain. */
+    private transient long full;
 
     Sessions(JobConfiguration configuration) {
         job = configuration.name();
+        this.configuration = configuration;
+        endpoint = configuration.endpoint();
+        requests = new ModelCalls(configuration);
         limits = configuration.session();
         prompt = configuration.prompt();
     }
@@ -63,11 +80,19 @@ final class Sessions extends KeyedProcessFunction<String, Event, SessionPrompt> 
     public void open(OpenContext context) {
         sessions = getRuntimeContext()
                 .getState(new ValueStateDescriptor<>("session", TypeInformation.of(SessionState.class)));
+        calls = NewestVersions.open(configuration, getRuntimeContext().getTaskInfo());
         text = new PromptText(Templates.rendering(prompt), limits.maxEvents(), prompt.maxCharacters());
         JobMetrics metrics = new JobMetrics(getRuntimeContext().getMetricGroup());
         metrics.gauge("sessionsOpen", () -> open);
         late = metrics.counter("late");
         duplicates = metrics.counter("duplicates");
+    }
+
+    @Override
+    public void close() {
+        if (calls != null) {
+            calls.close();
+        }
     }
 
     @Override
@@ -95,9 +120,14 @@ final class Sessions extends KeyedProcessFunction<String, Event, SessionPrompt> 
             state.check = now + limits.gapMillis();
             context.timerService().registerProcessingTimeTimer(state.check);
         }
+        if (state.due != 0) {
+            // A timer runs, and this event joins the others.
+            sessions.update(state);
+            return;
+        }
         if (limits.debounceMillis() == 0) {
-            emit(state, context, versions);
-        } else if (state.due == 0) {
+            leave(state, context, versions);
+        } else {
             state.due = now + limits.debounceMillis();
             context.timerService().registerProcessingTimeTimer(state.due);
         }
@@ -130,25 +160,78 @@ final class Sessions extends KeyedProcessFunction<String, Event, SessionPrompt> 
             return;
         }
         if (time == state.due) {
-            emit(state, context, versions);
+            leave(state, context, versions);
         }
         if (time == state.check) {
             long over = state.seen + limits.gapMillis();
-            if (over <= time) {
-                emit(state, context, versions);
+            if (over <= time && leave(state, context, versions)) {
                 end(state, context);
                 return;
             }
-            state.check = over;
-            context.timerService().registerProcessingTimeTimer(over);
+            state.check = Math.max(over, state.due + 1);
+            context.timerService().registerProcessingTimeTimer(state.check);
         }
         sessions.update(state);
+    }
+
+    /**
+     * Emits the waiting events as a version if a call may begin. If not, they wait here: newer ones join them, checkpoints go
+     * on, which an operator with too many calls would block, and the version that leaves at last is the newest. Returns false
+     * if they wait.
+     */
+    private boolean leave(SessionState state, Context context, Collector<SessionPrompt> versions)
+            throws InterruptedException {
+        long began = context.timerService().currentProcessingTime();
+        if (state.waiting == 0 || calls.awaitPlace(endpoint.maxInFlightPerSubtask(), began < full ? 0 : MOMENT_MILLIS)) {
+            emit(state, context, versions);
+            return true;
+        }
+        long now = context.timerService().currentProcessingTime();
+        full = now + MOMENT_MILLIS;
+        if (state.held == 0) {
+            state.held = now;
+            held++;
+        }
+        // Events that came late into a job that was stopped are old already: they too may wait.
+        boolean tooOld = now >= Math.max(state.newest, state.held) + endpoint.patience();
+        if (endpoint.patience() > 0 && tooOld) {
+            emit(state, context, new Unanswered(context));
+            return true;
+        }
+        context.timerService().deleteProcessingTimeTimer(state.due);
+        state.due = now + held + (calls.isModelAway() ? HELD_MILLIS_OF_AWAY : HELD_MILLIS);
+        context.timerService().registerProcessingTimeTimer(state.due);
+        return false;
+    }
+
+    /** Turns versions into dead letters. */
+    private final class Unanswered implements Collector<SessionPrompt> {
+        private final Context context;
+
+        Unanswered(Context context) {
+            this.context = context;
+        }
+
+        @Override
+        public void collect(SessionPrompt version) {
+            String message = "the model answered too few calls for " + endpoint.patience() + " ms";
+            long now = System.currentTimeMillis();
+            context.output(EnrichmentJob.REJECTED, requests.rejected(version, "timeout", message, now, 0));
+        }
+
+        @Override
+        public void close() {}
     }
 
     private void emit(SessionState state, Context context, Collector<SessionPrompt> versions) {
         if (state.due != 0) {
             context.timerService().deleteProcessingTimeTimer(state.due);
             state.due = 0;
+        }
+        if (state.held != 0) {
+            state.held = 0;
+            // Not those that were held before a restart.
+            held = Math.max(0, held - 1);
         }
         if (state.waiting == 0) {
             return;
@@ -182,7 +265,8 @@ final class Sessions extends KeyedProcessFunction<String, Event, SessionPrompt> 
                 event.body().getBytes(StandardCharsets.UTF_8),
                 null,
                 event.partition(),
-                event.offset());
+                event.offset(),
+                event.topic());
         context.output(EnrichmentJob.REJECTED, rejected);
     }
 }

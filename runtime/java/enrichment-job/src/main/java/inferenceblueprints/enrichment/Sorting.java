@@ -37,16 +37,6 @@ final class Sorting extends ProcessFunction<Result, Result> {
     }
 
     private Rejected rejected(Result result) {
-        return new Rejected(
-                result.reason(),
-                result.message(),
-                result.time(),
-                result.attempts(),
-                result.prompt().key(),
-                result.prompt().version(),
-                null,
-                calls.requestBody(result.prompt()),
-                -1,
-                -1);
+        return calls.rejected(result.prompt(), result.reason(), result.message(), result.time(), result.attempts());
     }
 }

@@ -34,7 +34,8 @@ class DeadLettersConformanceTest {
                 letter.get("event").isNull() ? null : letter.get("event").binaryValue(),
                 letter.get("request").isNull() ? null : letter.get("request").toString(),
                 source.path("partition").asInt(-1),
-                source.path("offset").asLong(-1));
+                source.path("offset").asLong(-1),
+                null);
         String written = DeadLetters.json(letter.get("job").textValue(), source.path("topic").asText(), rejected);
         assertEquals(letter, MAPPER.readTree(written));
     }

@@ -15,13 +15,13 @@ class EventReaderTest {
     private final EventReader reader = new EventReader(new JobConfiguration.Session("key", "at", "id", 1, 0, 1));
 
     private Event read(String body) throws EventReader.PoisonException {
-        return reader.read(new KafkaRecord(3, 7, body.getBytes(StandardCharsets.UTF_8)), NOW);
+        return reader.read(new KafkaRecord("clicks", 3, 7, body.getBytes(StandardCharsets.UTF_8)), NOW);
     }
 
     @Test
     void anEventKeepsItsText() throws Exception {
         String body = "{ \"key\":\"ü\",\"at\":5,\"id\":12, \"price\":1.10}";
-        assertEquals(new Event("ü", 5, "12", body, 3, 7), read(body));
+        assertEquals(new Event("ü", 5, "12", body, 3, 7, "clicks"), read(body));
         assertNull(read("{\"key\":1,\"at\":\"1970-01-01T00:00:00.005Z\"}").id());
         assertEquals(5, read("{\"key\":1,\"at\":\"1970-01-01T01:00:00.005+01:00\"}").time());
     }

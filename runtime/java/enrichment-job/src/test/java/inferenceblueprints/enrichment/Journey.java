@@ -147,6 +147,11 @@ final class Journey implements AutoCloseable {
         raw(key, value.getBytes(StandardCharsets.UTF_8));
     }
 
+    /** Sends anything to another topic. */
+    void sendTo(String topic, String key, String value) {
+        producer.send(new ProducerRecord<>(topic, key, value.getBytes(StandardCharsets.UTF_8)));
+    }
+
     /** Sends any bytes. */
     void raw(String key, byte[] value) {
         producer.send(new ProducerRecord<>(name, key, value));

@@ -30,7 +30,7 @@ class PromptTextTest {
 
     private boolean append(String... names) {
         for (String name : names) {
-            state.kept.add(new Event("k", time++, name, "{\"n\":\"" + name + "\"}", 0, 0));
+            state.kept.add(new Event("k", time++, name, "{\"n\":\"" + name + "\"}", 0, 0, null));
             state.waiting++;
         }
         return text.append("k", state, (event, message) -> rejected.add(event.id() + ": " + message));
@@ -48,7 +48,7 @@ class PromptTextTest {
 
     @Test
     void newEventsAreInTheOrderOfTheirTime() {
-        state.kept.add(new Event("k", 100, "late", "{\"n\":\"late\"}", 0, 0));
+        state.kept.add(new Event("k", 100, "late", "{\"n\":\"late\"}", 0, 0, null));
         state.waiting++;
         assertTrue(append("early"));
         assertEquals("early,late", state.text);
