@@ -82,3 +82,12 @@ class CostItem:
     """US dollars per month; None if it depends on use or no price is known."""
     is_bound: bool = False
     """Whether it is the most that the part can cost, because its real price is unknown."""
+    usd_per_month_least: float | None = None
+    """The least that the part can cost; None if that is ``usd_per_month``, or 0 for a bound."""
+
+    @property
+    def least(self) -> float:
+        """US dollars per month that the part costs at least."""
+        if self.usd_per_month_least is not None:
+            return self.usd_per_month_least
+        return 0.0 if self.is_bound else self.usd_per_month or 0.0

@@ -9,18 +9,18 @@ import inference_catalog as catalog
 from inference_blueprints.render.monitoring.alarm_table import platform_alarms
 from inference_blueprints.render.monitoring.dashboard_table import dashboard_rows
 from inference_blueprints.render.monitoring.platform_rules import platform_rules
-from inference_blueprints.report.figures import CostItem, PoolSummary
+from inference_blueprints.report.figures import CostItem, PoolSummary, ProcessSummary
 from inference_blueprints.report.plan.cells import few, usd
 from inference_blueprints.report.plan.section import Label, PlanBasis, PlanSection, PlanSummary, ShortLine
 from inference_blueprints.report.plan.sections.batch_workers import BATCH_WORKERS, BatchWorkersSummary
+from inference_blueprints.report.plan.sections.edges import VCPUS_OF_SYSTEM_NODE
 from inference_blueprints.report.plan.sections.kafka import KAFKA, KafkaSummary
 from inference_blueprints.report.plan.sections.pools import POOLS
 from inference_blueprints.report.plan.sections.processes import PROCESSES
-from inference_blueprints.report.plan.sections.scaling import SCALING
 from inference_blueprints.report.plan.sections.signal_store import SIGNAL_STORE, SignalStorePrice
 from inference_blueprints.report.plan.sections.streaming import STREAMING, StreamingSummary
 from inference_blueprints.report.pricing.ecs_price import ecs_items
-from inference_blueprints.report.pricing.rates import Prices
+from inference_blueprints.report.pricing.network_price import network_items
 from inference_blueprints.report.pricing.streaming_price import ALARMS_PER_STREAM
 from inference_blueprints.report.pricing.telemetry_price import (
     MonitoringSize,
@@ -29,11 +29,10 @@ from inference_blueprints.report.pricing.telemetry_price import (
     telemetry_items,
 )
 from inference_blueprints.report.tables import TextTable
-from inference_blueprints.serving.estimates.node_copies import reads_node_copy
-from inference_blueprints.serving.nodes.node_share import replicas_per_node
 from inference_blueprints.serving.resolved import ResolvedWorkers
-from inference_blueprints.spec.derived import controllers_of, platform_zones
-from inference_blueprints.spec.types import Pool, Spec
+from inference_blueprints.spec.capacity_dates import moment
+from inference_blueprints.spec.derived import controllers_of
+from inference_blueprints.spec.types import CapacityBlock, Pool, Spec
 from inference_catalog import InstanceType, ServicePrices, catalogue, node_facts
 from inference_catalog.node_facts import (
     FREE_GP3_MIB_PER_SECOND,
@@ -42,7 +41,7 @@ from inference_catalog.node_facts import (
     image_volume_mib_per_second,
 )
 from inference_contracts.number_text import number
-from inference_contracts.units import GB, HOURS_PER_DAY, HOURS_PER_MONTH
+from inference_contracts.units import GB, HOURS_PER_DAY, HOURS_PER_MONTH, SECONDS_PER_HOUR
 
 _PRICE_DECIMALS = 2
 _NOT_PRICED = "not priced"
@@ -62,7 +61,9 @@ class PlatformCost:
     items: tuple[CostItem, ...]
     """The parts, the pools first."""
     usd_per_month: float
-    """Sum of the parts that have a price."""
+    """Sum of the parts that have a price, each at the most that is planned."""
+    usd_per_month_least: float
+    """Sum of the least that they cost: elastic workers at their minimum, and what is only bounded as 0."""
     not_priced: tuple[str, ...]
     """Names of the other parts."""
 
@@ -70,16 +71,18 @@ class PlatformCost:
 def _summarise(basis: PlanBasis) -> PlatformCost:
     """Return the cost of a month."""
     spec, services, roles, pools = basis.spec, basis.services, basis.workers, basis[POOLS]
-    elastic = {role.pool.name for role in roles if role.workers.scaled_by is not None}
+    used = [
+        _pool_use(pool, summary, basis[PROCESSES]) for pool, summary in zip(spec.pools, pools, strict=True)
+    ]
     items = (
-        *(_pool_item(pool, is_elastic=pool.name in elastic) for pool in pools),
-        *_volumes(spec.pools, pools, services),
+        *map(_pool_item, used),
+        *(_volumes(each, services) for each in used),
         *(
             ecs_items(roles, HOURS_PER_MONTH, has_managed_hosts=any(each.is_managed_by_ecs for each in pools))
             if spec.cluster.ecs
-            else _cluster(spec, basis.prices, services)
+            else _cluster(basis, services)
         ),
-        *_network(spec, roles, services),
+        *network_items(spec, roles, services),
         *_storage(roles, services),
         *_optional_parts(basis[SIGNAL_STORE], basis[BATCH_WORKERS]),
         *_streaming(basis[KAFKA], basis[STREAMING], services),
@@ -96,18 +99,27 @@ def _summarise(basis: PlanBasis) -> PlatformCost:
         blueprint_region=spec.environment.region,
         items=items,
         usd_per_month=round(sum(item.usd_per_month or 0.0 for item in items), _PRICE_DECIMALS),
+        usd_per_month_least=round(sum(item.least for item in items), _PRICE_DECIMALS),
         not_priced=tuple(item.name for item in items if item.usd_per_month is None),
     )
 
 
-def _item(name: str, assumption: str, usd_per_month: float | None, *, is_bound: bool = False) -> CostItem:
+def _item(
+    name: str,
+    assumption: str,
+    usd_per_month: float | None,
+    *,
+    is_bound: bool = False,
+    least: float | None = None,
+) -> CostItem:
+    """Return a part. Its least price is stated only if it is another one."""
     rounded = None if usd_per_month is None else round(usd_per_month, _PRICE_DECIMALS)
-    return CostItem(name, assumption, rounded, is_bound)
+    lower = None if least is None else round(least, _PRICE_DECIMALS)
+    return CostItem(name, assumption, rounded, is_bound, None if lower == rounded else lower)
 
 
-def _hourly(name: str, assumption: str, usd_per_hour: float | None, *, is_bound: bool = False) -> CostItem:
-    monthly = None if usd_per_hour is None else usd_per_hour * HOURS_PER_MONTH
-    return _item(name, assumption, monthly, is_bound=is_bound)
+def _hourly(name: str, assumption: str, usd_per_hour: float | None) -> CostItem:
+    return _item(name, assumption, None if usd_per_hour is None else usd_per_hour * HOURS_PER_MONTH)
 
 
 def _daily(name: str, assumption: str, usd_per_day: float | None) -> CostItem:
@@ -115,33 +127,72 @@ def _daily(name: str, assumption: str, usd_per_day: float | None) -> CostItem:
     return _item(name, assumption, monthly)
 
 
-def _pool_item(pool: PoolSummary, *, is_elastic: bool) -> CostItem:
+@dataclass(frozen=True, slots=True)
+class _PoolUse:
+    """How much of a month the nodes of a pool run."""
+
+    pool: Pool
+    summary: PoolSummary
+    least: float
+    """Share of the used nodes that runs if elastic workers are at their minimum."""
+    hours: float | None
+    """Hours of the month; None for a Capacity Block whose dates are unknown."""
+    time: str
+    """The hours in words."""
+
+
+def _pool_use(pool: Pool, summary: PoolSummary, processes: Sequence[ProcessSummary]) -> _PoolUse:
+    held = [each for each in processes if each.pool == pool.name]
+    least = sum(each.replicas_least * each.accelerators for each in held)
+    most = sum(each.replicas * each.accelerators for each in held)
+    share = least / most if most else 1.0
+    if summary.nodes_used:
+        share = max(share, pool.nodes.min / summary.nodes_used)
+    elastic = "" if share == 1.0 else ", as if all elastic workers always ran"
+    if pool.purchase.capacity_block is None:
+        return _PoolUse(pool, summary, share, HOURS_PER_MONTH, f"all month{elastic}")
+    hours = _block_hours(pool.purchase.capacity_block)
+    if hours is None:
+        return _PoolUse(pool, summary, share, None, "for the days of a Capacity Block, which are not stated")
+    return _PoolUse(pool, summary, 1.0, hours, f"for the {number(hours)} hours of the Capacity Block")
+
+
+def _block_hours(block: CapacityBlock) -> float | None:
+    """Return the hours of a month in which a Capacity Block is paid for; None without its dates."""
+    starts, ends = (moment(time) if time else None for time in (block.starts, block.ends))
+    if starts is None or ends is None:
+        return None
+    return min(float(HOURS_PER_MONTH), (ends - starts).total_seconds() / SECONDS_PER_HOUR)
+
+
+def _pool_item(use: _PoolUse) -> CostItem:
     """Return the price of the used nodes; if it is unknown, the most that it can be."""
-    nodes = f"{pool.nodes_used} {'node' if pool.nodes_used == 1 else 'nodes'} all month"
-    if is_elastic:
-        nodes += ", as if all elastic workers always ran"
-    name = _pool_name(pool)
-    if pool.usd_per_hour_used is not None:
-        return _hourly(name, nodes, pool.usd_per_hour_used)
-    bound = pool.usd_per_hour_used_at_most
-    assumption = f"{nodes}; no price known" if bound is None else f"{nodes}, at most"
-    return _hourly(name, assumption, bound, is_bound=bound is not None)
+    pool = use.summary
+    nodes = f"{pool.nodes_used:,} {'node' if pool.nodes_used == 1 else 'nodes'} {use.time}"
+    name, known = _pool_name(pool), pool.usd_per_hour_used
+    hourly = pool.usd_per_hour_used_at_most if known is None else known
+    if hourly is None or use.hours is None:
+        return _item(name, f"{nodes}; no price known" if hourly is None else nodes, None)
+    monthly = hourly * use.hours
+    if known is None:
+        return _item(name, f"{nodes}, at most", monthly, is_bound=True)
+    return _item(name, nodes, monthly, least=monthly * use.least)
 
 
 def _pool_name(pool: PoolSummary) -> str:
     return f"pool {pool.name}"
 
 
-def _volumes(
-    pools: Sequence[Pool], summaries: Sequence[PoolSummary], services: ServicePrices
-) -> Iterator[CostItem]:
-    """Yield the price of the EBS volumes of the used nodes."""
-    for pool, summary in zip(pools, summaries, strict=True):
-        types = pool.types
-        size = summary.root_volume_gib + pool.disk.size_gib
-        each = _volume_usd(size, pool, types, services)
-        count = summary.nodes_used
-        yield _item(f"EBS volumes of pool {pool.name}", f"{count} x {size} GiB gp3", count * each)
+def _volumes(use: _PoolUse, services: ServicePrices) -> CostItem:
+    """Return the price of the EBS volumes of the used nodes."""
+    pool, count = use.pool, use.summary.nodes_used
+    size = use.summary.root_volume_gib + pool.disk.size_gib
+    monthly = count * _volume_usd(size, pool, pool.types, services)
+    name, assumption = f"EBS volumes of pool {pool.name}", f"{count:,} x {size} GiB gp3"
+    if use.hours is None:
+        return _item(name, f"{assumption}, {use.time}", None)
+    monthly *= use.hours / HOURS_PER_MONTH
+    return _item(name, assumption, monthly, least=monthly * use.least)
 
 
 def _volume_usd(size_gib: int, pool: Pool, types: Sequence[InstanceType], services: ServicePrices) -> float:
@@ -150,7 +201,7 @@ def _volume_usd(size_gib: int, pool: Pool, types: Sequence[InstanceType], servic
     more = max(0, (speed or 0) - FREE_GP3_MIB_PER_SECOND)
     operations = max(0, (speed or 0) * OPERATIONS_PER_MIB_PER_SECOND - FREE_GP3_OPERATIONS)
     return (
-        _gp3_usd(size_gib, services)
+        size_gib * services.usd("gp3_storage")  # AWS's GB of EBS are GiB.
         + more * services.usd("gp3_throughput")
         + operations * services.usd("gp3_operations")
     )
@@ -167,59 +218,37 @@ def _support(spec: Spec, services: ServicePrices) -> str:
     return f"1 cluster of {eks.version} in standard support; {later}"
 
 
-def _gp3_usd(size_gib: int, services: ServicePrices) -> float:
-    """Return the price of a volume's size. AWS's GB of EBS are GiB."""
-    return size_gib * services.usd("gp3_storage")
-
-
-def _cluster(spec: Spec, prices: Prices, services: ServicePrices) -> Iterator[CostItem]:
+def _cluster(basis: PlanBasis, services: ServicePrices) -> Iterator[CostItem]:
+    spec, prices = basis.spec, basis.prices
     yield _hourly("EKS control plane", _support(spec, services), services.usd("eks_cluster"))
     count, kind = node_facts.NODES, node_facts.INSTANCE_TYPE
     each = prices.usd_per_hour(kind, "onDemand")
     yield _hourly(
         "system nodes",
-        f"{count} x {kind}; Karpenter adds more if routers need them",
+        f"{count} x {kind}",
         None if each is None else count * each,
     )
-    size = catalogue.shipped().bottlerocket.root_volume_gib + node_facts.DISK_GIB
-    yield _item("EBS volumes of system nodes", f"{count} x {size} GiB gp3", count * _gp3_usd(size, services))
-
-
-def _network(spec: Spec, roles: Sequence[ResolvedWorkers], services: ServicePrices) -> Iterator[CostItem]:
-    """Yield the load balancer, and what the platform adds to a VPC of its own."""
-    if not spec.network.existing:
-        zones = len(platform_zones(spec.environment))
-        each = services.usd("nat_gateway") + services.usd("public_ipv4")
-        yield _hourly("NAT gateways", f"{zones}, with an IPv4 address each", zones * each)
-        yield from _downloads(roles, services)
-        count = sum(endpoint.kind == "interface" for endpoint in catalog.endpoints().values())
+    here = count * VCPUS_OF_SYSTEM_NODE
+    wanted = _vcpus_beside_pools(basis)
+    if wanted > here:
         yield _hourly(
-            "interface endpoints",
-            f"{count} in {zones} zones",
-            count * zones * services.usd("interface_endpoint"),
+            "nodes that Karpenter adds to them",
+            f"{wanted:,} vCPUs of frontends, routers and batch workers, of which {here} are there; at least",
+            None if each is None else (wanted - here) / VCPUS_OF_SYSTEM_NODE * each,
         )
-    yield _hourly("load balancer", "1, without capacity units", services.usd("application_load_balancer"))
-    yield _item("private DNS zone", "1", services.usd("hosted_zone"))
+    size = catalogue.shipped().bottlerocket.root_volume_gib + node_facts.DISK_GIB
+    yield _item(
+        "EBS volumes of system nodes", f"{count} x {size} GiB gp3", count * size * services.usd("gp3_storage")
+    )
 
 
-def _downloads(roles: Sequence[ResolvedWorkers], services: ServicePrices) -> Iterator[CostItem]:
-    """Yield the price of the weights that workers or nodes fetch from the Hub through NAT gateways."""
-    size = sum(each.shape.weight_bytes * _copies(each) for each in roles if not each.model.weights.in_s3)
-    size += sum(each.draft_file_bytes * each.workers.maximum * each.nodes for each in roles)
-    if size:
-        yield _item(
-            "NAT gateway data",
-            f"weights from the Hub, {size / GB:,.0f} GB each time all workers start; once",
-            size / GB * services.usd("nat_gateway_data"),
-        )
-
-
-def _copies(workers: ResolvedWorkers) -> int:
-    """Return how often workers fetch their weights: once per worker, or once per full node if they share."""
-    pods = workers.workers.maximum * workers.nodes
-    if not reads_node_copy(workers):
-        return workers.workers.maximum
-    return -(-pods // min(replicas_per_node(each, workers.accelerators_per_node) for each in workers.types))
+def _vcpus_beside_pools(basis: PlanBasis) -> int:
+    """Return the vCPUs that the processes without a pool and the fewest batch workers ask for."""
+    deployments = [each for model in basis.plan.models for each in model.deployments]
+    processes = [each for deployment in deployments for each in deployment.processes if each.pool is None]
+    batch = basis[BATCH_WORKERS]
+    workers = batch.workers_min * batch.vcpu if batch and batch.place == "eks" else 0
+    return sum(each.replicas * each.resources.cpu for each in processes) + workers
 
 
 def _storage(roles: Sequence[ResolvedWorkers], services: ServicePrices) -> Iterator[CostItem]:
@@ -276,12 +305,11 @@ def _monitoring(basis: PlanBasis) -> MonitoringSize:
 
 def _by_use(spec: Spec, services: ServicePrices) -> Iterator[CostItem]:
     """Yield the parts whose price depends on use."""
-    yield _item(
-        "load balancer capacity", f"{services.usd('load_balancer_capacity_unit')} USD per LCU-hour", None
-    )
     if spec.observability is None:
         yield _item("logs", f"{services.usd('log_ingestion'):.2f} USD per GB ingested", None)
-    yield _item("data transfer", "images, and traffic between zones and out of AWS", None)
+    yield _item(
+        "data transfer", "container images, traffic out of AWS, and what interface endpoints process", None
+    )
     if any(model.kv_cache and model.kv_cache.shared for model in spec.models):
         yield _item("KV cache in S3", "depends on the prompts; see the price per million tokens", None)
     if spec.batch:
@@ -293,9 +321,15 @@ def month_in_short(summary: PlanSummary) -> str:
     cost = summary[PLATFORM_COST]
     unknown = [pool.name for pool in summary[POOLS] if _pool_name(pool) in cost.not_priced]
     if unknown:
-        return f"{cost.usd_per_month:,.0f} USD a month without the nodes of {', '.join(unknown)}"
-    most = "at most " if summary[SCALING] else _most(cost)
-    return f"{most}{cost.usd_per_month:,.0f} USD a month"
+        return f"{_range(cost)} USD a month without the nodes of {', '.join(unknown)}"
+    return f"{_range(cost)} USD a month"
+
+
+def _range(cost: PlatformCost) -> str:
+    """Return the least that all priced parts cost, and the most. What is not priced adds to both."""
+    least, most = f"{cost.usd_per_month_least:,.0f}", f"{cost.usd_per_month:,.0f}"
+    start = "at least " if cost.not_priced else ""
+    return f"{start}{least}" if least == most else f"{start}{least} to {most}"
 
 
 def _in_short(summary: PlanSummary) -> Iterator[ShortLine]:
@@ -312,28 +346,23 @@ def _in_short(summary: PlanSummary) -> Iterator[ShortLine]:
     )
     for name, pool in pools.items():
         if name in cost.not_priced:
-            yield (
-                Label.WARNINGS,
-                f"The cost of a month leaves out the nodes of {name}: their price is unknown. Pass it with "
-                "--rates.",
-            )
-        elif pool.purchase == "capacityBlock":
-            yield (
-                Label.WARNINGS,
-                f"The cost of a month counts {cost.hours} hours of {name}. You pay for a Capacity Block in "
-                "advance, at the price of its offer, and for its days only.",
-            )
+            yield Label.WARNINGS, f"The cost of a month leaves out the nodes of {name}: {_why_unknown(pool)}."
 
 
-def _most(cost: PlatformCost) -> str:
-    return "at most " if any(item.is_bound for item in cost.items) else ""
+def _why_unknown(pool: PoolSummary) -> str:
+    if pool.purchase == "capacityBlock":
+        return (
+            "you pay for a Capacity Block in advance, at the price of its offer and for its days only. Pass "
+            "the price per hour with --rates, and state 'starts' and 'ends' of the block"
+        )
+    return "their price is unknown. Pass it with --rates"
 
 
 def month(summary: PlanSummary) -> TextTable:
     """Return the table of a month's cost."""
     cost = summary[PLATFORM_COST]
-    amount = f"{_most(cost)}{usd(cost.usd_per_month)}"
-    total = ("total of the priced parts", "", amount)
+    least, most = usd(cost.usd_per_month_least), usd(cost.usd_per_month)
+    total = ("total of the priced parts", "", most if least == most else f"{least} to {most}")
     return TextTable(
         "Cost of a month",
         ("part", "assumption"),
@@ -344,15 +373,22 @@ def month(summary: PlanSummary) -> TextTable:
 
 
 def _row(item: CostItem) -> tuple[str, ...]:
-    price = _NOT_PRICED if item.usd_per_month is None else usd(item.usd_per_month)
-    return (item.name, item.assumption, price)
+    if item.usd_per_month is None:
+        return (item.name, item.assumption, _NOT_PRICED)
+    least, most = usd(item.least), usd(item.usd_per_month)
+    return (item.name, item.assumption, most if item.is_bound or least == most else f"{least} to {most}")
 
 
 def _notes(cost: PlatformCost) -> Iterator[str]:
-    yield f"A month has {cost.hours} hours. Parts that are not priced depend on use, or have no known price."
+    yield (
+        f"A month has {cost.hours} hours, and the stated peak lasts all of them. Parts that are not priced "
+        "depend on use, or have no known price: the platform costs more than the total."
+    )
+    if any(item.usd_per_month_least is not None for item in cost.items):
+        yield "A range is that of elastic workers, from their smallest number to their largest."
     bounds = [item.name for item in cost.items if item.is_bound]
     if bounds:
-        yield f"Counted at the most that they can cost: {', '.join(bounds)}."
+        yield f"Counted at the most that they can cost, and as 0 in the least: {', '.join(bounds)}."
     where = f"Prices of services are those of {cost.region}, {cost.date}, from AWS's price list."
     if cost.region == cost.blueprint_region:
         yield where

@@ -1,11 +1,6 @@
 """Load balancer, connections and traffic between zones of a model at its peak, with their prices.
 
-A capacity unit (LCU) of an Application Load Balancer is 25 new connections per second, 3,000 active ones per
-minute, 1 GB per hour, or 1,000 rule evaluations per second beyond the first ten rules; one of a Network Load
-Balancer is 800 new TCP connections per second, 100,000 active ones, or 1 GB per hour
-(https://aws.amazon.com/elasticloadbalancing/pricing/). Traffic between an Application Load Balancer and
-instances of the same VPC is free; other traffic between zones is billed in each direction
-(https://aws.amazon.com/ec2/pricing/on-demand/#Data_Transfer).
+The cost of a month contains all of them, also for a small peak.
 """
 
 from __future__ import annotations
@@ -18,32 +13,19 @@ from typing import Final
 import inference_catalog as catalog
 from inference_blueprints.report.plan.cells import UNKNOWN, usd
 from inference_blueprints.report.plan.section import Label, PlanBasis, PlanSection, PlanSummary, ShortLine
+from inference_blueprints.report.pricing.network_price import DIRECTIONS, is_zonal, peak_traffic
 from inference_blueprints.report.pricing.rates import Prices
 from inference_blueprints.report.tables import TextTable
-from inference_blueprints.serving.estimates.request_estimates import frontend_size, request_seconds
-from inference_blueprints.serving.resolved import ResolvedWorkers, common_zone
+from inference_blueprints.serving.estimates.request_estimates import frontend_size
+from inference_blueprints.serving.resolved import ResolvedWorkers
 from inference_blueprints.spec.derived import platform_zones
 from inference_blueprints.spec.types import Model
 from inference_catalog import node_facts
-from inference_contracts.batch_limits import BYTES_PER_TOKEN
 from inference_contracts.number_text import number
-from inference_contracts.units import GB, HOURS_PER_DAY, SECONDS_PER_HOUR
+from inference_contracts.units import HOURS_PER_DAY
 
-_NEW_PER_UNIT: Final = 25
-_ACTIVE_PER_UNIT: Final = 3000
-_GB_PER_HOUR_PER_UNIT: Final = 1.0
-_RULES_PER_UNIT: Final = 1000
-_FREE_RULES: Final = 10
-_NETWORK_NEW_PER_UNIT: Final = 800
-_NETWORK_ACTIVE_PER_UNIT: Final = 100_000
-#: An Application Load Balancer closes a client's connection after this time by default:
-#: https://docs.aws.amazon.com/elasticloadbalancing/latest/application/edit-load-balancer-attributes.html
-_CONNECTION_SECONDS: Final = 3600
-#: Headers and JSON around a prompt and around an answer.
-_BYTES_BESIDE_TOKENS: Final = 1500
-#: A byte that crosses zones is billed where it leaves and where it arrives.
-_DIRECTIONS: Final = 2
-_VCPUS_OF_SYSTEM_NODE: Final = 4
+#: Of `node_facts.INSTANCE_TYPE`.
+VCPUS_OF_SYSTEM_NODE: Final = 4
 _VCPUS_OF_LARGEST_NODE: Final = 16
 #: Below this peak, connections and load balancer cost next to nothing.
 MIN_REQUESTS_PER_SECOND: Final = 1000.0
@@ -138,44 +120,33 @@ def edge_summary(
     """
     services, workload = catalog.service_prices(region), model.workload
     frontends = [frontend_size(model, each) for each in model.deployments]
-    rate = workload.peak_requests_per_second
-    seconds = request_seconds(workload, model.objectives)
-    connections = rate * seconds
-    size = (workload.input_tokens + workload.output_tokens) * BYTES_PER_TOKEN + _BYTES_BESIDE_TOKENS
-    gb_per_hour = rate * size * SECONDS_PER_HOUR / GB
-    new = connections / _CONNECTION_SECONDS
-    units = {
-        "new_connection_units": new / _NEW_PER_UNIT,
-        "active_connection_units": connections / _ACTIVE_PER_UNIT,
-        "byte_units": gb_per_hour / _GB_PER_HOUR_PER_UNIT,
-        "rule_units": max(0, rules - _FREE_RULES) * rate / _RULES_PER_UNIT,
-    }
-    network = max(new / _NETWORK_NEW_PER_UNIT, connections / _NETWORK_ACTIVE_PER_UNIT, gb_per_hour)
-    crossing = 0.0 if is_zonal else gb_per_hour * HOURS_PER_DAY * (zones - 1) / zones
+    peak = peak_traffic(model, rules)
+    units, network = peak.units, peak.network_units
+    crossing = 0.0 if is_zonal else peak.gb_per_hour * HOURS_PER_DAY * (zones - 1) / zones
     vcpus = sum(each.replicas * each.cpu for each in frontends)
     node = prices.usd_per_hour(node_facts.INSTANCE_TYPE, "onDemand")
     hourly = services.usd("application_load_balancer"), services.usd("load_balancer_capacity_unit")
     network_unit = services.usd("network_load_balancer_capacity_unit")
     return EdgeSummary(
         model=model.name,
-        requests_per_second=rate,
+        requests_per_second=workload.peak_requests_per_second,
         requests_per_second_per_core=1
         / catalog.frontend_load("dynamo").processor_seconds(workload.input_tokens, workload.output_tokens),
         frontend_cpu=vcpus,
         frontend_nodes=math.ceil(vcpus / _VCPUS_OF_LARGEST_NODE),
         most_frontend_nodes=node_facts.OVERFLOW_MAXIMUM_NODES,
-        seconds_per_request=seconds,
-        connections=connections,
-        bytes_per_request=size,
+        seconds_per_request=peak.seconds_per_request,
+        connections=peak.connections,
+        bytes_per_request=peak.bytes_per_request,
         **units,
         network_balancer_units=network,
         cross_zone_gb_per_day=crossing,
         zones=zones,
         is_zonal=is_zonal,
-        frontend_usd_per_day=None if node is None else vcpus / _VCPUS_OF_SYSTEM_NODE * node * HOURS_PER_DAY,
+        frontend_usd_per_day=None if node is None else vcpus / VCPUS_OF_SYSTEM_NODE * node * HOURS_PER_DAY,
         balancer_usd_per_day=(hourly[0] + max(units.values()) * hourly[1]) * HOURS_PER_DAY,
         network_balancer_usd_per_day=(hourly[0] + network * network_unit) * HOURS_PER_DAY,
-        cross_zone_usd_per_day=crossing * services.usd("cross_zone_data") * _DIRECTIONS,
+        cross_zone_usd_per_day=crossing * services.usd("cross_zone_data") * DIRECTIONS,
         spare_workers_usd_per_day=None
         if worker_usd_per_hour is None
         else (zones - 1) * worker_usd_per_hour * HOURS_PER_DAY,
@@ -194,10 +165,7 @@ def _summarise(basis: PlanBasis) -> Iterator[EdgeSummary]:
             model,
             rules=len(spec.models),
             zones=zones,
-            is_zonal=all(
-                common_zone([role for role in own if role.deployment.name == each.name])
-                for each in model.deployments
-            ),
+            is_zonal=is_zonal(model, own),
             worker_usd_per_hour=worker_usd_per_hour(own, prices),
             prices=prices,
             region=spec.environment.region,
@@ -258,15 +226,8 @@ def _usd_per_day(edge: EdgeSummary) -> float | None:
 
 
 def _in_short(summary: PlanSummary) -> Iterator[ShortLine]:
-    """Yield what a large peak costs beside the month, and frontends that no platform has room for."""
+    """Yield the frontends that no platform has room for."""
     for edge in summary[EDGES]:
-        total = _usd_per_day(edge)
-        price = "an unknown price" if total is None else f"up to {usd(total)} USD a day"
-        yield (
-            Label.WARNINGS,
-            f"{edge.model}: the cost of a month leaves out frontends, load balancer units and "
-            f"traffic between zones at the peak: {price}.",
-        )
         for sentence in _too_many_frontends(edge):
             yield Label.WARNINGS, sentence
 

@@ -285,15 +285,69 @@ def test_a_month_of_quickstart(quickstart_document: dict[str, Any]) -> None:
         # 10 endpoints in 3 zones.
         "interface endpoints": 730 * 10 * 3 * _service("interface_endpoint"),
         "load balancer": 730 * _service("application_load_balancer"),
+        # 3,200 tokens * 4 bytes + 1,500 = 14,300 bytes; 2 a second are 0.10296 GB an hour. 1 GB is a unit.
+        "load balancer capacity": 730 * 0.10296 * _service("load_balancer_capacity_unit"),
+        # Two thirds of it come from another of 3 zones, billed in both directions.
+        "traffic between zones": 730 * 0.10296 * 2 / 3 * 2 * _service("cross_zone_data"),
         "private DNS zone": _service("hosted_zone"),
         "KMS key": _service("kms_key"),
     }
-    unknown = ("load balancer capacity", "logs", "data transfer")
+    unknown = ("logs", "data transfer")
     cent = 0.01
     assert _month(summary) == pytest.approx({**expected, **dict.fromkeys(unknown)}, abs=cent)
     cost = summary[PLATFORM_COST]
     assert cost.usd_per_month == pytest.approx(sum(expected.values()), abs=len(expected) * cent)
     assert cost.not_priced == unknown
+    assert cost.usd_per_month_least == cost.usd_per_month
+
+
+def test_a_month_of_elastic_workers_is_a_range(quickstart_document: dict[str, Any]) -> None:
+    workers = {"replicas": {"min": 1, "max": 4}, "scaledBy": {"load": {}}}
+    pool = _pool("l40s", ["g6e.2xlarge"], 4)
+    summary = _plan(quickstart_document, {"pools": [pool], "workers": workers, "observability": {}})
+    cost, items = summary[PLATFORM_COST], {item.name: item for item in summary[PLATFORM_COST].items}
+    node = 730 * _usd("g6e.2xlarge")
+    assert items["pool l40s"].usd_per_month == pytest.approx(4 * node, abs=0.01)
+    assert items["pool l40s"].least == pytest.approx(node, abs=0.01)
+    volume = items["EBS volumes of pool l40s"]
+    assert volume.least == pytest.approx((volume.usd_per_month or 0.0) / 4, abs=0.01)
+    assert cost.usd_per_month - cost.usd_per_month_least == pytest.approx(
+        sum((item.usd_per_month or 0.0) - item.least for item in cost.items), abs=0.01
+    )
+    # `nodes.min` keeps more nodes than the workers need.
+    pool["nodes"]["min"] = 3
+    summary = _plan(quickstart_document, {"pools": [pool], "workers": workers, "observability": {}})
+    items = {item.name: item for item in summary[PLATFORM_COST].items}
+    assert items["pool l40s"].least == pytest.approx(3 * node, abs=0.01)
+
+
+def test_a_capacity_block_is_paid_for_its_days(quickstart_document: dict[str, Any]) -> None:
+    """Two weeks were counted as a month: 730 hours."""
+    rates = CustomRates("us-west-2", "2026-11", "a test", {("p5.48xlarge", "capacityBlock"): 31.0})
+
+    def cost(**dates: str) -> tuple[dict[str, float | None], tuple[str, ...]]:
+        block = {"id": "cr-0a1b2c3d4e5f60718", **dates}
+        pool = _pool("l40s", ["p5.48xlarge"], 1, purchase={"capacityBlock": block})
+        summary = _plan(quickstart_document, {"pools": [pool]}, rates)
+        return _month(summary), summary[PLATFORM_COST].not_priced
+
+    two_weeks, _ = cost(starts="2026-12-01T11:30:00Z", ends="2026-12-15T11:30:00Z")
+    assert two_weeks["pool l40s"] == pytest.approx(14 * 24 * 31.0)
+    half_a_year, _ = cost(starts="2026-12-01T11:30:00Z", ends="2027-06-01T11:30:00Z")
+    assert half_a_year["pool l40s"] == pytest.approx(730 * 31.0)
+    unknown, not_priced = cost()
+    assert unknown["pool l40s"] is None
+    assert "pool l40s" in not_priced
+
+
+def test_frontends_beyond_the_system_nodes_are_in_the_month(quickstart_document: dict[str, Any]) -> None:
+    """A large peak needs nodes for its frontends, which the month left out."""
+    frontend = {"replicas": 10, "cpu": 8, "memoryGib": 8}
+    month = _month(_plan(quickstart_document, {"model": {"frontend": frontend}}))
+    # 80 vCPUs, of which two m7i.xlarge have 8; what an m7i costs grows with its vCPUs.
+    assert month["nodes that Karpenter adds to them"] == pytest.approx(
+        730 * 72 / 4 * _usd("m7i.xlarge"), abs=0.01
+    )
 
 
 def test_a_month_says_from_when_extended_support_costs_more(quickstart_document: dict[str, Any]) -> None:

@@ -90,7 +90,7 @@ def test_notes_say_region_spot_and_what_is_missing(changed: ChangedScene) -> Non
     assert "where prices may differ" in text
     assert "The price is unknown for l40s" in text
     assert "Spot prices change, and are at most the on-demand price. Pass yours" in text
-    assert "Counted at the most that they can cost: pool l40s." in text
+    assert "Counted at the most that they can cost, and as 0 in the least: pool l40s." in text
     assert "load balancer capacity" in text
 
 
