@@ -41,9 +41,12 @@ CONTAINER_IMAGE = (
     r"^[a-z0-9][a-z0-9-]*(\.[a-z0-9][a-z0-9-]*)+(:[0-9]{1,5})?(/[a-z0-9]+([._-]+[a-z0-9]+)*)+"
     r":[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}(@sha256:[0-9a-f]{64})?$"
 )
-S3_PREFIX = r"^s3://[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]/([A-Za-z0-9!_.*'()/-]*)$"
-S3_FOLDER = r"^s3://[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]/([A-Za-z0-9!_.*'()/-]*/)?$"
-S3_OBJECT = r"^s3://[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]/[A-Za-z0-9!_.*'(){}/-]*\.(jsonl|csv|parquet)$"
+#: Characters of keys that S3 calls safe, and of those that may need special handling the ones that teams
+#: have in folders, such as Hive's `dt=2026-11-28/` and times with colons (Amazon S3 User Guide, "Naming
+#: Amazon S3 objects"). IAM and CloudFormation read `$`, `?`, `{` and `}` themselves.
+S3_PREFIX = r"^s3://[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]/([A-Za-z0-9!_.*'()=:@,+/-]*)$"
+S3_FOLDER = r"^s3://[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]/([A-Za-z0-9!_.*'()=:@,+/-]*/)?$"
+S3_OBJECT = r"^s3://[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]/[A-Za-z0-9!_.*'(){}=:@,+/-]*\.(jsonl|csv|parquet)$"
 #: The six fields of https://docs.aws.amazon.com/scheduler/latest/UserGuide/schedule-types.html.
 CRON_EXPRESSION = r"^[0-9*,/-]+ [0-9*,/-]+ [0-9*,/?LW-]+ [0-9A-Z*,/-]+ [0-9A-Z*,/?L#-]+ [0-9*,/-]+$"
 #: The five fields of https://keda.sh/docs/2.20/scalers/cron/.

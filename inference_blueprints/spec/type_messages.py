@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 
 from pydantic_core import ErrorDetails
@@ -124,7 +125,19 @@ def _literal(node: Node, path: Path, _detail: ErrorDetails) -> str:
 
 
 def _pattern(node: Node, _path: Path, detail: ErrorDetails) -> str:
-    return f"got {_got(node)}, expected {formats.DESCRIPTIONS[detail['ctx']['pattern']]}"
+    pattern = detail["ctx"]["pattern"]
+    wrong = _wrong_character(str(detail["input"]), pattern)
+    return f"got {_got(node)}{wrong}, expected {formats.DESCRIPTIONS[pattern]}"
+
+
+def _wrong_character(text: str, pattern: str) -> str:
+    """Return which character of a key in S3 is not accepted, as part of a message; empty if all are."""
+    if pattern not in (formats.S3_PREFIX, formats.S3_FOLDER, formats.S3_OBJECT):
+        return ""
+    _, _, key = text.removeprefix("s3://").partition("/")
+    allowed = pattern.rpartition("/[" if pattern == formats.S3_OBJECT else "/([")[2].partition("]")[0]
+    wrong = next(iter(re.findall(f"[^{allowed}]", key)), "")
+    return f" with the character {wrong!r}, which is not accepted here" if wrong else ""
 
 
 def _bound(words: str, limit: str) -> _Describe:

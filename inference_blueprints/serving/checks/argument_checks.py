@@ -6,6 +6,7 @@ import difflib
 import re
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
+from types import MappingProxyType
 
 import inference_catalog as catalog
 from inference_blueprints.serving.engines import ENGINES
@@ -128,7 +129,7 @@ def _message(name: str, value: ArgumentValue, engine: catalog.Engine, stack: Ser
     flags = stack.flags(engine)
     flag = flags.get(f"--{name}")
     if flag is None:
-        return _unknown(name, engine, flags)
+        return _elsewhere(name, engine, stack) or _unknown(name, engine, flags)
     if not flag.takes_value:
         return _switch_message(name, value, flag)
     if isinstance(value, bool):
@@ -149,6 +150,57 @@ def _value_message(name: str, value: ArgumentValue, names: ArgumentNames) -> str
     if name == names.memory_share and not (isinstance(value, int | float) and 0 < value <= 1):
         return f"got {value!r}, must be a number above 0 and at most 1"
     return None
+
+
+_TEMPLATE = (
+    "Dynamo's frontend writes prompts, and its argument is 'custom-jinja-template': the path of a file in "
+    "the workers' image, so build one on the published image and name it as 'engine.{engine}.image'; without "
+    "it, the template of the repository is used"
+)
+_THINKING = (
+    "Dynamo's frontend writes prompts; to switch thinking off by default, set 'dyn-default-thinking-mode: "
+    "disabled'; other values of a template can only be sent with each request, as 'chat_template_kwargs'"
+)
+_PARSING = "Dynamo's frontend reads answers; set 'parsers' of the model"
+#: What does the work of an argument of an engine's own server under Dynamo (``common/configuration/groups/
+#: runtime_args.py`` and ``frontend`` of ai-dynamo 1.6.1).
+_UNDER_DYNAMO: Mapping[str, str] = MappingProxyType(
+    {
+        "chat-template": _TEMPLATE,
+        "default-chat-template-kwargs": _THINKING,
+        "chat-template-kwargs": _THINKING,
+        "enable-auto-tool-choice": f"{_PARSING}: with 'toolCall', tools are always chosen freely",
+        "tool-call-parser": f"{_PARSING}: {{toolCall: …}}",
+        "tool-parser-plugin": f"{_PARSING}: {{toolCall: …}}, one that Dynamo has",
+        "trust-request-chat-template": "Dynamo's frontend takes no templates from requests",
+        "enable-prompt-tokens-details": "answers of Dynamo always have these numbers",
+        "enable-request-id-headers": "Dynamo's frontend answers with 'x-request-id' itself",
+        "api-key": "callers have no key here",
+    }
+)
+
+
+def _elsewhere(name: str, engine: catalog.Engine, stack: ServingStack) -> str | None:
+    """Return the message for an argument that the engine has, but not under this stack; None for others."""
+    if stack.runs_own_servers:
+        flag = engine.flags.get(f"--{name}")
+        if flag is None or flag.owner != "dynamo":
+            return None
+        return (
+            f"got '{name}', an argument of Dynamo's workers, and this stack starts {engine.name}'s own "
+            "server; remove it, or set 'stack: {dynamo: {}}'"
+        )
+    if f"--{name}" not in engine.server_flags and name not in _UNDER_DYNAMO:
+        return None
+    others = [each for each, other in STACKS.items() if f"--{name}" in other.flags(engine)]
+    ways = _UNDER_DYNAMO.get(
+        name, "Dynamo's frontend answers requests, and its workers have no such argument"
+    )
+    ways = ways.replace("{engine}", engine.name)
+    runs = [each for each in others if engine.name in STACKS[each].frameworks]
+    other_stack = f"; or set 'stack: {{{runs[0]}: {{}}}}', which starts that server" if runs else ""
+    whose = f"an argument of the server of {engine.name} {engine.engine_version}"
+    return f"got '{name}', {whose}, which Dynamo's workers do not start: {ways}{other_stack}"
 
 
 def _unknown(name: str, engine: catalog.Engine, flags: Mapping[str, catalog.Flag]) -> str:
@@ -198,6 +250,12 @@ def _conflicts(model: spec.Model, names: ArgumentNames) -> Iterator[tuple[str, s
                 f"got {length}, but the context of {shape.name} is {shape.context_length}; lower it"
                 + (remedy if names.stretched_context else ""),
             )
+    if model.stack.dynamo and model.engine.sglang and not arguments.get("use-sglang-tokenizer"):
+        # ``dynamo/sglang/args.py`` of ai-dynamo 1.6.1.
+        for name in ("chat-template", "default-chat-template-kwargs"):
+            if name in arguments:
+                ways = _UNDER_DYNAMO[name].replace("{engine}", "sglang")
+                yield name, f"got '{name}', which has no effect without 'use-sglang-tokenizer': {ways}"
     name, value = names.without_prefix_cache
     if model.routing.kv_aware is not None and arguments.get(name) is value:
         yield (

@@ -11,8 +11,8 @@ from inference_blueprints.serving.resolved import ResolvedWorkers
 from inference_blueprints.serving.stacks import STACKS
 from inference_blueprints.spec.wording import quote
 from inference_catalog.capabilities import (
-    SupportAnswer,
     EngineSupport,
+    SupportAnswer,
     attention_kind,
     cache_format,
     capabilities,

@@ -33,6 +33,7 @@ from inference_blueprints.serving.checks.parallelism_checks import (
     parallelism_findings,
     shape_findings,
 )
+from inference_blueprints.serving.checks.start_checks import start_findings
 from inference_blueprints.serving.checks.streaming_checks import STREAMING_CHECKS
 from inference_blueprints.serving.checks.support_checks import (
     SUPPORT_CHECKS,
@@ -124,6 +125,7 @@ def _workers_findings(resolved: ResolvedWorkers, *, arguments_are_right: bool) -
         of_memory = memory_findings(resolved)
         found += of_memory
         found += [] if _wrong(of_memory) else cache_findings(resolved)
+        found += start_findings(resolved)
         found += draft_worker_findings(resolved, sizing)
         found += host_cache_findings(resolved, memory, sizing)
         found += shared_cache_findings(resolved, whole_kv_bytes_per_token(resolved, memory))

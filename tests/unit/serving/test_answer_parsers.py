@@ -140,11 +140,11 @@ def test_a_user_s_argument_replaces_the_catalogue_s_parser(make_blueprint: Make)
         ),
         (
             {"stack": {"llmD": {}}, "engine": {"vllm": {"args": {"dyn-tool-call-parser": "hermes"}}}},
-            "got 'dyn-tool-call-parser', which is not an argument of vllm",
+            "got 'dyn-tool-call-parser', an argument of Dynamo's workers",
         ),
         (
             {"engine": {"vllm": {"args": {"tool-call-parser": "hermes"}}}},
-            "got 'tool-call-parser', which is not an argument of vllm",
+            "got 'tool-call-parser', an argument of the server of vllm",
         ),
     ],
 )

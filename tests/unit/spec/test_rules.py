@@ -108,3 +108,12 @@ def test_every_engine_says_whose_accelerators_it_needs() -> None:
     assert set(keys(Engine)) == set(ENGINES)
     known = {each.accelerator.manufacturer for each in catalog.instance_types().values() if each.accelerator}
     assert {engine.manufacturer for engine in ENGINES.values()} <= known
+
+
+@pytest.mark.parametrize("key", ["dt=2026-11-28/hour=07/", "logs/2026-11-28T07:00:00+00:00/", "a@b,c/"])
+def test_a_folder_as_teams_write_it_is_a_prefix(key: str) -> None:
+    """Red if the folders of Hive, Athena or a log shipper are called no prefix."""
+    team = f"{{name: ads, principals: [arn:aws:iam::111122223333:role/Ads], dataPrefixes: ['s3://acme/{key}']"
+    text = BASE.replace("  models:\n", f"  teams:\n  - {team}, monthlyBudgetUsd: 10}}\n  models:\n", 1)
+    [found] = parse_blueprint(text, "base.yaml").blueprint.spec.teams
+    assert found.data_prefixes == [f"s3://acme/{key}"]

@@ -1,0 +1,205 @@
+"""Checks of settings that each are allowed, and with which together the pinned engine does not start.
+
+The rules are those of the engines' own checks: ``vllm/config`` and ``v1/worker/utils.py`` of vLLM 0.31.0,
+``srt/arg_groups/validation_hook.py`` of SGLang 0.5.21.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from types import MappingProxyType
+from typing import Literal
+
+from inference_blueprints.serving.engines.worker_sizing import engine_of, worker_sizing
+from inference_blueprints.serving.resolved import ResolvedWorkers
+from inference_contracts.errors import Finding
+from inference_contracts.units import GIB, MIB
+
+#: Share of a device above which an engine starts only if nothing else uses the device, and may run out of
+#: memory with the first large step (vllm-project/vllm#1298, #19186).
+_FULL = 0.95
+#: What a CUDA context takes before vLLM compares the free memory with its share: half a GiB on an A10G, more
+#: on larger devices (vllm-project/vllm#19186: 0.5 to 0.9 GiB).
+_CONTEXT_MIB = 512
+_BLOCK, _SPARSE_BLOCK = 16, 64
+_HALF = ("half", "float16")
+#: Families for which vLLM refuses float16 (`_FLOAT16_NOT_SUPPORTED_MODELS` in ``config/model.py``).
+_NO_HALF = ("Gemma2", "Gemma3", "Glm4For")
+#: vLLM's arguments that are JSON objects.
+_JSON = (
+    "additional-config",
+    "default-chat-template-kwargs",
+    "hf-overrides",
+    "media-io-kwargs",
+    "override-generation-config",
+    "structured-outputs-config",
+)
+
+#: Name of the argument to change, and what is wrong with it.
+_Found = Iterator[tuple[str, str]]
+
+
+def start_findings(resolved: ResolvedWorkers) -> Iterator[Finding]:
+    """Check the engine arguments of workers together: those of the user with those of the plan.
+
+    Yields: An error for each that the engine refuses when it starts; a warning for a share of memory with
+        which it may not start.
+    """
+    engine = resolved.model.engine.chosen
+    given = resolved.model.engine.arguments
+    if not given:
+        return
+    path = (*resolved.model_path, "engine", engine, "args")
+    for name, message, severity in _memory_share(resolved):
+        yield Finding((*path, name), message, severity)
+    every = engine_of(resolved).arguments(resolved, worker_sizing(resolved))
+    for rule in _RULES.get(engine, ()):
+        for name, message in rule(resolved, every):
+            # The plan's own values fit together.
+            if name in given:
+                yield Finding((*path, name), f"got {given[name]!r}, {message}")
+
+
+def _memory_share(resolved: ResolvedWorkers) -> Iterator[tuple[str, str, Literal["error", "warning"]]]:
+    """Yield the share of the device's memory, if it leaves too little for what is not in it."""
+    engine, name = resolved.model.engine.chosen, engine_of(resolved).argument_names.memory_share
+    share = resolved.model.engine.arguments.get(name)
+    if not name or not isinstance(share, int | float) or isinstance(share, bool) or share <= _FULL:
+        return
+    device = resolved.accelerator.core
+    left = (1 - share) * device.memory_bytes
+    of_all = f"got {share:g}, which leaves {left / GIB:.1f} of {device.memory_bytes / GIB:.1f} GiB of each"
+    if engine == "vllm" and left < _CONTEXT_MIB * MIB:
+        message = (
+            f"{of_all} {device.name}, and its CUDA context alone takes {_CONTEXT_MIB} MiB before vLLM looks: "
+            f"it stops with 'Free memory on device … is less than desired GPU memory utilization'; set at "
+            f"most {_FULL}"
+        )
+        yield name, message, "error"
+        return
+    message = (
+        f"{of_all} {device.name} for its context, graphs and libraries; {engine} may not start, or run out "
+        f"of memory with the first large step; set at most {_FULL}"
+    )
+    yield name, message, "warning"
+
+
+Arguments = Mapping[str, object]
+
+
+def _steps_of_vllm(_: ResolvedWorkers, every: Arguments) -> _Found:
+    """``SchedulerConfig.verify_max_model_len`` in ``config/scheduler.py``."""
+    step, length = _count(every, "max-num-batched-tokens"), _count(every, "max-model-len")
+    sequences, active = _count(every, "max-num-seqs"), _count(every, "max-num-active-seqs")
+    if step and length and step < length and every.get("enable-chunked-prefill") is False:
+        yield (
+            "enable-chunked-prefill",
+            f"and without it a prompt is one step, but 'max-num-batched-tokens' is {step} and "
+            f"'max-model-len' {length}: vLLM does not start; remove it, or set 'max-num-batched-tokens: "
+            f"{length}'",
+        )
+    if step and sequences and step < sequences:
+        message = (
+            f"but a step has a token of each sequence, and 'max-num-batched-tokens' is {step} with "
+            f"'max-num-seqs' {sequences}: vLLM does not start; set 'max-num-batched-tokens' to {sequences} "
+            "or more"
+        )
+        yield from ((name, message) for name in ("max-num-batched-tokens", "max-num-seqs"))
+    if active and sequences and active > sequences:
+        yield "max-num-active-seqs", f"but 'max-num-seqs' is {sequences}; set at most {sequences}"
+    threshold = _count(every, "long-prefill-token-threshold")
+    if threshold and length and threshold > length:
+        yield "long-prefill-token-threshold", f"but 'max-model-len' is {length}; set at most {length}"
+
+
+def _blocks_of_vllm(resolved: ResolvedWorkers, every: Arguments) -> _Found:
+    """``get_supported_kernel_block_sizes`` in ``v1/attention/backends``."""
+    block = _count(every, "block-size")
+    if block and block % _BLOCK:
+        yield "block-size", f"but kernels of attention take multiples of {_BLOCK}; set 64, or remove it"
+    elif block and block != _SPARSE_BLOCK and resolved.shape.index_layers:
+        yield "block-size", "but kernels of sparse attention take 64; remove it"
+
+
+def _types_of_vllm(resolved: ResolvedWorkers, every: Arguments) -> _Found:
+    """``config/model.py``, and ``model_executor/layers`` for the formats of weights."""
+    shape, kind = resolved.device_shape, str(every.get("dtype", "auto"))
+    if kind in _HALF and shape.architecture.startswith(_NO_HALF):
+        yield "dtype", f"but vLLM refuses it for {shape.name}, whose numbers grow too large; remove it"
+    elif kind in _HALF and shape.weight_type == "mxfp4":
+        yield "dtype", f"but vLLM computes {shape.name} in MXFP4 with bfloat16 only; remove it"
+    has_scales = shape.quantisation_method in ("fp8", "modelopt")
+    if every.get("kv-cache-dtype") == "fp8_e5m2" and (has_scales or resolved.model.quantization):
+        yield (
+            "kv-cache-dtype",
+            "but 'fp8_e5m2 kv-cache is not supported with fp8 checkpoints' (vLLM); set kvCacheType: fp8",
+        )
+
+
+def _json_of_vllm(_: ResolvedWorkers, every: Arguments) -> _Found:
+    for name in _JSON:
+        if name in every:
+            try:
+                is_object = isinstance(json.loads(str(every[name])), dict)
+            except ValueError:
+                is_object = False
+            if not is_object:
+                yield name, "which is no JSON object; write it in quotes, such as '{\"name\": 1}'"
+
+
+def _processors_of_vllm(_: ResolvedWorkers, every: Arguments) -> _Found:
+    """``ParallelConfig._validate_parallel_config`` in ``config/parallel.py``."""
+    for name in ("numa-bind-nodes", "numa-bind-cpus"):
+        if name in every and every.get("numa-bind") is not True:
+            yield name, "which needs 'numa-bind: true' beside it; add that, or remove this"
+
+
+def _steps_of_sglang(resolved: ResolvedWorkers, every: Arguments) -> _Found:
+    """``check_server_args`` in ``srt/arg_groups/validation_hook.py``."""
+    step, page = _count(every, "chunked-prefill-size"), _count(every, "page-size")
+    if step and page and step % page and resolved.role != "decode":
+        message = (
+            f"but 'chunked-prefill-size' {step} must be a multiple of 'page-size' {page}: SGLang does not "
+            f"start; set {max(1, step // page) * page}"
+        )
+        yield "chunked-prefill-size", message
+        if "chunked-prefill-size" not in resolved.model.engine.arguments:
+            yield "page-size", message
+    if every.get("enable-mixed-chunk") is True and resolved.model.speculation:
+        yield "enable-mixed-chunk", "which SGLang refuses with speculation; remove it, or 'speculation'"
+    if every.get("disable-cuda-graph-padding") is True and every.get("enable-torch-compile") is True:
+        yield "enable-torch-compile", "which SGLang refuses with 'disable-cuda-graph-padding'; remove one"
+
+
+def _blocks_of_tensorrt(_: ResolvedWorkers, every: Arguments) -> _Found:
+    """Check ``tokens_per_block``, "KV cache reuse" of TensorRT-LLM's documentation."""
+    block = _count(every, "kv-block-size")
+    if block and block & (block - 1):
+        yield "kv-block-size", "but the tokens of a block must be a power of two; set 32, or remove it"
+
+
+def _steps_of_tensorrt(_: ResolvedWorkers, every: Arguments) -> _Found:
+    step, sequences = _count(every, "max-num-tokens"), _count(every, "max-batch-size")
+    if step and sequences and step < sequences:
+        message = (
+            f"but a step has a token of each sequence, and 'max-num-tokens' is {step} with 'max-batch-size' "
+            f"{sequences}; set 'max-num-tokens' to {sequences} or more"
+        )
+        yield from ((name, message) for name in ("max-num-tokens", "max-batch-size"))
+
+
+def _count(every: Arguments, name: str) -> int:
+    """Return a whole number above 0; 0 if the argument is none."""
+    value = every.get(name)
+    return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else 0
+
+
+_Rule = Callable[[ResolvedWorkers, Arguments], _Found]
+_RULES: Mapping[str, tuple[_Rule, ...]] = MappingProxyType(
+    {
+        "vllm": (_steps_of_vllm, _blocks_of_vllm, _types_of_vllm, _json_of_vllm, _processors_of_vllm),
+        "sglang": (_steps_of_sglang,),
+        "tensorrtLlm": (_blocks_of_tensorrt, _steps_of_tensorrt),
+    }
+)

@@ -1,0 +1,128 @@
+"""Settings with which an engine stops when it starts, and arguments that a stack does not have."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from inference_blueprints.serving.checks.serving_checks import serving_findings
+from inference_blueprints.spec.types import Blueprint
+from inference_contracts.errors import Finding
+
+Make = Callable[..., Blueprint]
+
+DEEPSEEK = {"huggingFace": "deepseek-ai/DeepSeek-R1"}
+FP8 = {"huggingFace": "Qwen/Qwen3-30B-A3B-FP8"}
+GEMMA = {"huggingFace": "google/gemma-3-12b-it"}
+WIDE = {"instance_types": ["g6e.12xlarge"], "aggregated": {"tensorParallelSize": 2}}
+
+
+def found(blueprint: Blueprint) -> list[Finding]:
+    return [each for each in serving_findings(blueprint) if "args" in each.path]
+
+
+@pytest.mark.parametrize(
+    ("engine", "args", "changes", "words"),
+    [
+        ("vllm", {"gpu-memory-utilization": 0.995}, {}, "leaves 0.2 of 44.3 GiB of each l40s"),
+        (
+            "vllm",
+            {"enable-chunked-prefill": False, "max-num-batched-tokens": 2048},
+            {},
+            "without it a prompt is one step, but 'max-num-batched-tokens' is 2048",
+        ),
+        (
+            "vllm",
+            {"max-num-seqs": 9000, "max-num-batched-tokens": 8192},
+            {},
+            "is 8192 with 'max-num-seqs' 9000",
+        ),
+        ("vllm", {"long-prefill-token-threshold": 50000}, {}, "set at most "),
+        ("vllm", {"block-size": 24}, {}, "take multiples of 16"),
+        ("vllm", {"dtype": "half"}, {"weights": GEMMA, **WIDE}, "whose numbers grow too large"),
+        (
+            "vllm",
+            {"kv-cache-dtype": "fp8_e5m2"},
+            {"weights": FP8, **WIDE},
+            "not supported with fp8 checkpoints",
+        ),
+        ("vllm", {"hf-overrides": "rope_scaling=yarn"}, {}, "which is no JSON object"),
+        ("vllm", {"numa-bind-nodes": "0"}, {}, "needs 'numa-bind: true'"),
+        (
+            "sglang",
+            {"chunked-prefill-size": 1000, "page-size": 64},
+            {},
+            "must be a multiple of 'page-size' 64",
+        ),
+        ("tensorrtLlm", {"kv-block-size": 48}, {}, "must be a power of two"),
+    ],
+)
+def test_what_stops_at_the_start_is_an_error(
+    make_blueprint: Make, engine: str, args: dict[str, Any], changes: dict[str, Any], words: str
+) -> None:
+    """Red if a worker that stops in its first seconds, again and again, is called valid."""
+    findings = found(make_blueprint(engine={engine: {"args": args}}, **changes))
+    assert [each.severity for each in findings] == ["error"] * len(findings)
+    assert any(words in each.message for each in findings)
+
+
+@pytest.mark.parametrize(
+    ("engine", "args"),
+    [
+        ("vllm", {"gpu-memory-utilization": 0.95}),
+        ("vllm", {"enable-chunked-prefill": False, "max-num-batched-tokens": 40960}),
+        ("vllm", {"block-size": 32, "dtype": "half", "hf-overrides": '{"a": 1}'}),
+        ("sglang", {"chunked-prefill-size": 2048}),
+        ("tensorrtLlm", {"kv-block-size": 64}),
+    ],
+)
+def test_what_starts_is_let_through(make_blueprint: Make, engine: str, args: dict[str, Any]) -> None:
+    assert found(make_blueprint(engine={engine: {"args": args}})) == []
+
+
+def test_a_share_that_may_be_too_much_is_a_warning(make_blueprint: Make) -> None:
+    [finding] = found(make_blueprint(engine={"vllm": {"args": {"gpu-memory-utilization": 0.97}}}))
+    assert finding.severity == "warning"
+    assert "set at most 0.95" in finding.message
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        (
+            {"engine": {"vllm": {"args": {"chat-template": "/own.jinja"}}}},
+            "its argument is 'custom-jinja-template': the path of a file in the workers' image",
+        ),
+        (
+            {"engine": {"vllm": {"args": {"default-chat-template-kwargs": "{}"}}}},
+            "set 'dyn-default-thinking-mode: disabled'",
+        ),
+        ({"engine": {"vllm": {"args": {"enable-auto-tool-choice": True}}}}, "set 'parsers' of the model"),
+        ({"engine": {"vllm": {"args": {"uvicorn-log-level": "debug"}}}}, "or set 'stack: {llmD: {}}'"),
+        (
+            {"engine": {"sglang": {"args": {"chat-template": "chatml"}}}},
+            "which has no effect without 'use-sglang-tokenizer'",
+        ),
+        (
+            {"engine": {"vllm": {"args": {"custom-jinja-template": "/x"}}}, "stack": {"llmD": {}}},
+            "an argument of Dynamo's workers, and this stack starts vllm's own server",
+        ),
+    ],
+)
+def test_an_argument_of_another_stack_is_called_so(
+    make_blueprint: Make, changes: dict[str, Any], words: str
+) -> None:
+    """Red if the refusal says that the engine has no such argument, which is false."""
+    [finding] = found(make_blueprint(**changes))
+    assert words in finding.message
+    assert "is not an argument of" not in finding.message
+
+
+@pytest.mark.parametrize("engine", ["vllm", "sglang", "tensorrtLlm"])
+def test_the_arguments_that_are_named_instead_exist(make_blueprint: Make, engine: str) -> None:
+    args = {"custom-jinja-template": "/own.jinja"}
+    if engine != "tensorrtLlm":
+        args["dyn-default-thinking-mode"] = "disabled"
+    assert found(make_blueprint(engine={engine: {"args": args}})) == []
