@@ -10,6 +10,8 @@ ENGINES ?=
 GGUF ?=
 ONLY ?=
 LIVES ?= 10
+JAVA_REPOSITORY ?= build/java-repository
+JAVA_LIBRARIES := endpoint-client,signal-reader
 N ?= 20
 # Arguments of pytest for the tests of every commit: make test OPTIONS=--option=-x
 OPTIONS ?=
@@ -24,7 +26,7 @@ VLLM_CPU := local/inference_local/serving/vllm_cpu
 # means that Python caches bytecode.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help setup run test test-thorough test-clock test-llama test-engines test-faults test-ecs test-experimental check-templates check-lives programs test-cluster test-scaling test-controllers test-java unit templates charts runtime deflake lint bench generate verify release try-constructs try-pythons hooks lock outdated clean
+.PHONY: help setup run test test-thorough test-clock test-llama test-engines test-faults test-ecs test-experimental check-templates check-lives programs test-cluster test-scaling test-controllers test-java java-repository unit templates charts runtime deflake lint bench generate verify release try-constructs try-pythons hooks lock outdated clean
 .DEFAULT_GOAL := help
 
 help: ## list the targets
@@ -85,6 +87,13 @@ test-controllers: $(READY) ## run capacity-and-health with a slowed worker; some
 
 test-java: $(READY) ## build and test the Java programs; needs a JDK 17 and Maven, and says so if they are missing
 	@sh scripts/test_java.sh $(PYTEST) $(REPEAT)
+
+java-repository: ## write a Maven repository with the Java libraries, their sources and Javadoc into build/java-repository
+	@command -v mvn >/dev/null || { echo "mvn not found; install a JDK of version 17 or newer, and Maven 3.8 or newer" >&2; exit 69; }
+	@rm -rf $(JAVA_REPOSITORY)
+	@mvn --batch-mode --quiet --file runtime/java --activate-profiles release --projects $(JAVA_LIBRARIES) --also-make \
+	  -Dmaven.test.skip -Dmaven.install.skip -DaltDeploymentRepository=folder::file://$(abspath $(JAVA_REPOSITORY)) deploy
+	@echo "$(JAVA_REPOSITORY) has $(JAVA_LIBRARIES) of the group io.github.inference-blueprints"
 
 check-templates: $(READY) ## check templates with checkov, and a hundred generated blueprints and changes to them
 	$(BIN)/python -m tests.templates.checkov.run

@@ -39,10 +39,11 @@ def with_version(text: str, number: str) -> str:
 
 
 def with_java_version(text: str, number: str) -> str:
-    """Return a pom.xml, or a page that shows a part of one, with the version of the library.
+    """Return a pom.xml, or a page that shows a part of one and a line of Gradle, with the library's version.
 
     The first version of a pom.xml is its own, or that of its parent.
     """
+    text = re.sub(r'("io\.github\.inference-blueprints:[\w-]+:)[^"]*', rf"\g<1>{number}", text)
     first = r"(<artifactId>[\w-]+</artifactId>\s*(?:<!--.*?-->\s*)?<version>)[^<]*"
     return re.sub(first, rf"\g<1>{number}", text, count=1)
 

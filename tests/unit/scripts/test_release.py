@@ -81,4 +81,6 @@ def test_a_new_version_reaches_requirements_of_our_own_only() -> None:
 def test_the_programs_in_java_get_the_version_and_their_dependencies_keep_theirs() -> None:
     own = "<artifactId>job</artifactId>\n  <!-- the library's -->\n  <version>1.0.0</version>"
     flink = "<artifactId>flink-core</artifactId><version>2.3.0</version>"
+    gradle = 'implementation("io.github.inference-blueprints:endpoint-client:1.0.0")'
+    assert with_java_version(gradle, "1.1.0") == gradle.replace("1.0.0", "1.1.0")
     assert with_java_version(own + flink, "1.1.0") == own.replace("1.0.0", "1.1.0") + flink
