@@ -1,6 +1,7 @@
 """Record which properties of CloudFormation's resource types cannot change, and which ones name a resource.
 
-Writes ``catalog/inference_catalog/data/cloudformation_types.json`` from the resource provider schemas that
+Writes ``catalog/inference_catalog/data/cloudformation_types.json``, and the bounds of all properties for the
+emulator in ``local/inference_local/emulator/resource_schemas.json``, from the resource provider schemas that
 cfn-lint ships (``createOnlyProperties``, ``primaryIdentifier`` and ``readOnlyProperties`` of
 https://docs.aws.amazon.com/cloudformation-cli/latest/userguide/resource-type-schema.html). It has the types
 of the recorded templates, and those of recorded releases. Run it again after a change of cfn-lint, or when a
@@ -24,8 +25,45 @@ from tests.releases.recorded_releases import recorded_releases
 
 ROOT = Path(__file__).resolve().parents[1]
 TARGET = ROOT / "catalog/inference_catalog/data/cloudformation_types.json"
+BOUNDS = ROOT / "local/inference_local/emulator/resource_schemas.json"
 SCHEMAS = Path(cfnlint.__file__).parent / "data/schemas"
 REGION = "us-east-1"
+#: What a schema says about values. The rest describes, or is of cfn-lint.
+KEYWORDS = frozenset(
+    [
+        "$ref",
+        "additionalProperties",
+        "allOf",
+        "anyOf",
+        "const",
+        "definitions",
+        "dependencies",
+        "else",
+        "enum",
+        "if",
+        "items",
+        "maxItems",
+        "maxLength",
+        "maxProperties",
+        "maximum",
+        "minItems",
+        "minLength",
+        "minProperties",
+        "minimum",
+        "multipleOf",
+        "not",
+        "oneOf",
+        "pattern",
+        "patternProperties",
+        "properties",
+        "required",
+        "then",
+        "type",
+        "uniqueItems",
+    ]
+)
+#: Keywords whose values are schemas by name.
+NAMED = ("definitions", "dependencies", "patternProperties", "properties")
 #: Properties that together may exist only once, where the schema's identifier is chosen by AWS.
 IDENTITIES = {
     # EKS API Reference, CreatePodIdentityAssociation: one association for a service account.
@@ -43,17 +81,33 @@ IDENTITIES = {
 def main() -> None:
     """Write the file."""
     schemas = json.loads((SCHEMAS / f"providers/{REGION}.json").read_text("utf-8"))
-    types = {}
+    types, bounds = {}, {}
     for name in sorted(set(_recorded_types())):
         [file] = (SCHEMAS / "resources").glob(f"{schemas[name]}*")
-        types[name] = _entry(name, json.loads(file.read_text("utf-8")))
+        schema = json.loads(file.read_text("utf-8"))
+        types[name], bounds[name] = _entry(name, schema), _bounds(schema)
     document = {
         "source": f"resource provider schemas of {REGION} in cfn-lint {version('cfn-lint')}",
         "date": datetime.now(UTC).date().isoformat(),
-        "types": types,
     }
-    TARGET.write_text(json.dumps(document, indent=2) + "\n", "utf-8")
+    TARGET.write_text(json.dumps({**document, "types": types}, indent=2) + "\n", "utf-8")
+    lines = ",\n".join(f'"{name}": {json.dumps(each)}' for name, each in bounds.items())
+    head = "".join(f'"{key}": {json.dumps(value)},\n' for key, value in document.items())
+    BOUNDS.write_text(f'{{{head}"types": {{\n{lines}\n}}}}\n', "utf-8")
     print(f"wrote {len(types)} types to {TARGET.relative_to(ROOT)}")
+
+
+def _bounds(schema: Any) -> Any:
+    """Return what a schema says about values."""
+    if isinstance(schema, list):
+        return [_bounds(each) for each in schema]
+    if not isinstance(schema, dict):
+        return schema
+    return {
+        key: {name: _bounds(each) for name, each in value.items()} if key in NAMED else _bounds(value)
+        for key, value in schema.items()
+        if key in KEYWORDS
+    }
 
 
 def _entry(name: str, schema: dict[str, Any]) -> dict[str, list[str]]:

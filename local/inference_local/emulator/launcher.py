@@ -17,6 +17,7 @@ from hypercorn.asyncio import serve
 from hypercorn.config import Config
 from ministack import app
 
+from inference_local.emulator import resource_checks
 from inference_local.emulator.alarm_schedule import AlarmSchedule, Follower
 from inference_local.emulator.builds import register_builds
 from inference_local.emulator.ecs.agent.container_command import StandInImages
@@ -112,6 +113,7 @@ def main() -> None:
                 # The process is in the namespace, and the inherited socket outside.
                 addresses += [f"127.0.0.1:{port}", f"{VPC_ADDRESS}:{port}"]
                 register_builds(arguments.tasks / "builds", {**_prefixed("BUILD_"), **access})
+        resource_checks.apply()
         _serve_until_end(addresses, AlarmSchedule(arguments.alarm_speed, follow))
 
 

@@ -1,12 +1,19 @@
 """What AWS refuses, as the emulator says it. Each row names its source.
 
-The emulator's own code decides when a row applies. Its words come from here, so that this file lists every
-refusal that a deployment on this machine was checked against.
+A row with a `check` is decided from the parameters of a call, or the properties of a resource, alone. The
+others are decided by the code of a stand-in or by ministack. All words come from here, so that this table and
+`request_refusals.py` list every refusal that a deployment on this machine was checked against.
+`tests/local/emulator/refused.py` has the example of each row, which is sent to a running emulator.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Any
+
+#: Returns what to fill into the words of a row; None if the row does not apply.
+Check = Callable[[Mapping[str, Any]], Mapping[str, object] | None]
 
 # Errors of the APIs of ECS and of Application Auto Scaling.
 
@@ -36,12 +43,33 @@ class Refusal:
     message: str
     """AWS's text. Parts in braces are filled in."""
     source: str
-    """The document, or the repository and number of a public issue, that shows the refusal."""
+    """The document, or the repository and number of a public issue, that shows the refusal. Empty if none is
+    public: `docs/refusals.md` lists such rows."""
+    check: Check | None = None
+    """Decides from the parameters of the call, or the properties of the resource, alone."""
+    is_quoted: bool = True
+    """Whether the message has AWS's words. They are not public for every refusal that a document states."""
 
-    def error(self, **values: str) -> AwsApiError:
+    def error(self, **values: object) -> AwsApiError:
         """Return the error with its parts filled in."""
         return AwsApiError(self.code, self.message.format(**values))
 
+
+BEYOND_MODEL = Refusal(
+    call="every call of the services in request_parameters.py",
+    when="A value is outside the bounds of the API's model: length, number, pattern or list of values",
+    code="ValidationException",
+    message="{count} validation error{plural} detected: {found}",
+    source="the models in botocore; words: hashicorp/terraform-provider-aws#2635",
+)
+
+BEYOND_SCHEMA = Refusal(
+    call="every resource type in resource_schemas.json",
+    when="A property is unknown or missing, or outside the bounds of the type's schema",
+    code="ValidationError",
+    message="Properties validation failed for resource {resource} with message:\n{found}",
+    source="aws-samples/retail-demo-store#508; aws/aws-cdk#22888; the schemas of the types",
+)
 
 POD_IDENTITY_EXISTS = Refusal(
     call="eks:CreatePodIdentityAssociation",
@@ -235,8 +263,8 @@ INSTANCES_AT_ONCE = Refusal(
     code="ValidationError",
     message="1 validation error detected: Value at 'instanceIds' failed to satisfy constraint: {count} "
     "instances were given; a call has at most 50",
-    source="EC2 Auto Scaling API Reference, SetInstanceProtection: you can specify up to 50 instances. AWS's "
-    "words are not public",
+    source="EC2 Auto Scaling API Reference, SetInstanceProtection: you can specify up to 50 instances",
+    is_quoted=False,
 )
 
 INSTANCE_NOT_IN_GROUP = Refusal(
@@ -286,3 +314,8 @@ ITEM_TOO_LARGE = Refusal(
     source="DynamoDB Developer Guide, Quotas in Amazon DynamoDB: item size; words: "
     "justinram11/langgraph-checkpoint-dynamodb#2",
 )
+
+
+def state_refusals() -> dict[str, Refusal]:
+    """Return the rows of this file by name."""
+    return {name: each for name, each in globals().items() if isinstance(each, Refusal)}

@@ -6,21 +6,23 @@ import pytest
 from ministack.services import cloudwatch_logs
 from ministack.services.cloudformation.provisioners import _RESOURCE_HANDLERS
 
-from inference_local.emulator import refusals
 from inference_local.emulator.patches import log_group_names
 from inference_local.emulator.refusals import AwsApiError
+from inference_local.emulator.request_refusals import refusals
 from inference_local.emulator.resource_handlers.registry import ResourceRequest, register
 from inference_local.emulator.resource_handlers.stubs import STUBS, StubHandler
+from tests.local.emulator.refused import EXAMPLES, OF_ECS
 
 ASSOCIATION = "AWS::EKS::PodIdentityAssociation"
 PROPERTIES = {"ClusterName": "a", "Namespace": "keda", "ServiceAccount": "keda-operator", "RoleArn": "arn"}
 
 
-def test_every_refusal_names_its_source() -> None:
-    """An invented refusal would make the stand-in stricter than AWS, with nobody to ask."""
-    rows = [each for each in vars(refusals).values() if isinstance(each, refusals.Refusal)]
-    assert len(rows) > 3
-    assert all(row.source and row.when.strip() and row.message for row in rows)
+def test_every_refusal_names_its_source_and_has_an_example() -> None:
+    """An invented refusal would make the stand-in stricter than AWS; one that nobody sends may not work."""
+    rows = refusals()
+    assert len(rows) > 50
+    assert [name for name, row in rows.items() if not (row.source and row.when and row.message)] == []
+    assert rows.keys() == EXAMPLES.keys() | OF_ECS.keys()
 
 
 def test_a_service_account_has_one_association() -> None:
