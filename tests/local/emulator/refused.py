@@ -143,6 +143,12 @@ def protection(group: str, *instances: str) -> Call:
 QUEUE = "http://127.0.0.1/123456789012/queue"
 CLUSTER = Call("ecs", "create_cluster", {"clusterName": "try"})
 
+#: Refusals that answer no call, and the tests that make them.
+LATER: Mapping[str, str] = {
+    "NO_CAPACITY": "tests/local/ecs/test_running_tasks.py",
+    "VCPU_LIMIT": "tests/local/ecs/test_running_tasks.py",
+}
+
 #: Those of ECS are sent to an emulator whose tasks run.
 OF_ECS: Mapping[str, Call] = {
     "PROVIDER_EXISTS": Call(

@@ -6,12 +6,13 @@ import pytest
 from ministack.services import cloudwatch_logs
 from ministack.services.cloudformation.provisioners import _RESOURCE_HANDLERS
 
+from inference_blueprints.resources import root
 from inference_local.emulator.patches import log_group_names
 from inference_local.emulator.refusals import AwsApiError
 from inference_local.emulator.request_refusals import refusals
 from inference_local.emulator.resource_handlers.registry import ResourceRequest, register
 from inference_local.emulator.resource_handlers.stubs import STUBS, StubHandler
-from tests.local.emulator.refused import EXAMPLES, OF_ECS
+from tests.local.emulator.refused import EXAMPLES, LATER, OF_ECS
 
 ASSOCIATION = "AWS::EKS::PodIdentityAssociation"
 PROPERTIES = {"ClusterName": "a", "Namespace": "keda", "ServiceAccount": "keda-operator", "RoleArn": "arn"}
@@ -22,7 +23,8 @@ def test_every_refusal_names_its_source_and_has_an_example() -> None:
     rows = refusals()
     assert len(rows) > 50
     assert [name for name, row in rows.items() if not (row.source and row.when and row.message)] == []
-    assert rows.keys() == EXAMPLES.keys() | OF_ECS.keys()
+    assert rows.keys() == EXAMPLES.keys() | OF_ECS.keys() | LATER.keys()
+    assert [name for name, file in LATER.items() if name not in (root() / file).read_text("utf-8")] == []
 
 
 def test_a_service_account_has_one_association() -> None:
