@@ -8,6 +8,7 @@ from inference_blueprints.report.plan.section import PlanSection
 from inference_blueprints.report.plan.sections.addresses import ADDRESSES
 from inference_blueprints.report.plan.sections.batch import BATCH_DAYS, SERVICE_QUOTAS
 from inference_blueprints.report.plan.sections.batch_workers import BATCH_WORKERS
+from inference_blueprints.report.plan.sections.budgets import BUDGETS
 from inference_blueprints.report.plan.sections.cold_starts import COLD_STARTS
 from inference_blueprints.report.plan.sections.compilations import COMPILATIONS
 from inference_blueprints.report.plan.sections.cost import PLATFORM_COST
@@ -34,6 +35,7 @@ SECTIONS: tuple[PlanSection[Any], ...] = (
     TOTALS,
     PRICES,
     PLATFORM_COST,
+    BUDGETS,
     PROCESSES,
     SCALING,
     SHIFT,

@@ -191,7 +191,7 @@ def _deadline(day: BatchDaySummary) -> str:
 
 def _hours_text(hours: float) -> str:
     """Return hours, or minutes if they would read as none."""
-    return f"{hours:,.1f} h" if hours >= 1 else f"{hours * 60:,.1f} min"
+    return f"{hours:,.1f} h" if hours >= 1 else f"{number(hours * 60, 2)} min"
 
 
 def _backlog(day: BatchDaySummary) -> str | None:
@@ -227,7 +227,7 @@ def _day_in_short(day: BatchDaySummary) -> str:
     jobs = f"queue {day.queue}: {day.jobs:,} {'job' if day.jobs == 1 else 'jobs'} a day"
     if day.job_hours is None:
         return f"{jobs}; whether {day.deadline_hours:g} h hold is unknown"
-    return f"{jobs}, each takes at least {_hours_text(day.job_hours)} of its {day.deadline_hours:g} h"
+    return f"{jobs}, each at least {_hours_text(day.job_hours)} of its {day.deadline_hours:g} h"
 
 
 def day_row(day: BatchDaySummary) -> tuple[str, ...]:

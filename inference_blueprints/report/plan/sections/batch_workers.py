@@ -96,7 +96,8 @@ def _usd_or_dash(price: float | None) -> str:
 
 def _in_short(summary: PlanSummary) -> Iterator[ShortLine]:
     if workers := summary[BATCH_WORKERS]:
-        yield Label.BATCH, f"{workers.workers_min} to {workers.workers_max} workers, {_PLACES[workers.place]}"
+        kind = "pods" if workers.place == "eks" else "Fargate tasks"
+        yield Label.BATCH, f"{workers.workers_min} to {workers.workers_max} workers ({kind})"
 
 
 BATCH_WORKERS = PlanSection(

@@ -133,7 +133,7 @@ def _in_short(summary: PlanSummary) -> Iterator[ShortLine]:
     if all(check.planned_ms is None for check in checks):
         parts.append("whether they are met is unknown without a latency profile")
     elif len(missed) < len(checks):
-        parts.append("not replayed under load: `blueprints tune` does that")
+        parts.append("not replayed: `blueprints tune` does")
     yield Label.OBJECTIVES, ", ".join(parts)
     for sentence in _missed(checks):
         yield Label.WARNINGS, sentence

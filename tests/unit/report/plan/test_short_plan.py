@@ -14,6 +14,8 @@ from inference_blueprints.loading import load_blueprint
 from inference_blueprints.report.picture.scene import Scene
 from inference_blueprints.report.plan.section import PlanSummary
 from inference_blueprints.report.plan.sections import SECTIONS
+from inference_blueprints.report.plan.sections.budgets import BUDGETS
+from inference_blueprints.report.plan.sections.cost import PLATFORM_COST
 from inference_blueprints.report.plan.short_plan import headline, print_short_plan, warnings_of
 from inference_blueprints.report.plan.summary import as_dict, chosen_sections, summarise
 from inference_blueprints.spec.source import shipped
@@ -174,6 +176,31 @@ def test_what_reads_like_good_news_and_is_none_is_a_warning(
     text = " ".join(_printed(_summary(scene), "mine.yaml", 80, []).split())
     assert warning in text
     assert "warnings none" not in text
+
+
+def test_budgets_that_limit_something_else_than_they_read_like_are_a_warning(changed: ChangedScene) -> None:
+    """8,000 USD a month beside a plan of 14,475, and a load that its own budget refuses on the third day."""
+    queue = _with_batch(100_000, 50_000, 24)
+
+    def charged(spec: dict[str, Any]) -> None:
+        queue(spec)
+        spec["batch"]["queues"][0]["rates"] = {
+            "usdPerMillionInputTokens": 0.1,
+            "usdPerMillionOutputTokens": 1,
+        }
+        spec["teams"][0]["monthlyBudgetUsd"] = 1500
+
+    # 100,000 requests * (3,000 * 0.1 + 200 * 1) / 1,000,000 USD = 50 USD a day, and 730 / 24 days.
+    summary = _summary(changed(charged))
+    budgets = summary[BUDGETS]
+    assert budgets is not None
+    assert budgets.load_usd_per_month == pytest.approx(50 * 730 / 24, abs=0.01)
+    assert (budgets.covers_load, budgets.covers_platform) == (False, False)
+    warnings = _warnings(changed(charged))
+    least = f"{summary[PLATFORM_COST].usd_per_month_least:,.0f}"
+    assert f"budgets of 1,500 USD a month limit jobs, not the platform's {least} or more" in warnings
+    assert "They refuse a part of the load, which is charged 1,521" in warnings
+    assert "budgets" not in _warnings(changed(queue))
 
 
 def test_many_devices_lead_to_the_plan_of_a_fleet(changed: ChangedScene) -> None:
