@@ -19,6 +19,8 @@ from inference_decisions.repairs.repair_case import RepairCase
 from operations import aws_clients
 from operations.operations_errors import MetricsError, OperationsError
 
+#: Nodes that are read one by one, in two requests each. More are read in one list.
+READ_ONE_BY_ONE: Final = 3
 #: Longest subject of a message: https://docs.aws.amazon.com/sns/latest/api/API_Publish.html
 _SUBJECT: Final = 100
 
@@ -54,6 +56,9 @@ class CellRepairs(ABC):
     """Identifiers of the boots in which cases were opened, by name of the node."""
     readings: dict[str, DcgmReading | None] = field(default_factory=dict)
     """What the exporters of some nodes said in this run, None if one was silent. Others are asked."""
+    together: dict[str, tuple[float, WatchedNode | None]] = field(default_factory=dict)
+    """When some nodes were read in one list, and what they are; None if one is gone. Others are read one by
+    one. A node that was acted upon is read again."""
 
     @abstractmethod
     def nodes(self) -> Sequence[WatchedNode]:
@@ -110,6 +115,31 @@ class CellRepairs(ABC):
         except MetricsError:
             found = {}  # as if no exporter answered: nothing is proved or contradicted by it
         self.readings |= {node: found.get(node) for node in nodes}
+
+    def read_together(
+        self, cases: Sequence[RepairCase], nodes: Sequence[WatchedNode], read_at: float
+    ) -> None:
+        """Take the nodes of many cases from the list of all nodes, before they are closed.
+
+        One by one would be two requests for each of a hundred nodes in alarm. An act reads its node again.
+
+        nodes: All nodes.
+        read_at: When they were read, in seconds since the epoch.
+        Raises OperationsError if the cluster does not answer.
+        """
+        open_cases = [case for case in cases if case.state in ("suspected", "confirmed")]
+        if len(open_cases) > READ_ONE_BY_ONE:
+            listed = {node.name: node for node in nodes}
+            self.together = {case.node: (read_at, listed.get(case.node)) for case in open_cases}
+            self.read_pods_together(open_cases)
+
+    @abstractmethod
+    def read_pods_together(self, cases: Sequence[RepairCase]) -> None:
+        """Read what runs on the nodes of cases, where a decision needs it before its node is closed."""
+
+    def decided_at(self, node: str) -> float:
+        """Return the time of a decision about a node: when it was read with others, else now."""
+        return self.together[node][0] if node in self.together else self.clock()
 
     def dcgm(self, node: str) -> DcgmReading | None:
         """Return what the exporter of a node says. None if it is silent."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from gpu_health.case_store import case_of
@@ -36,6 +36,7 @@ from inference_decisions.repairs.live_node import (
     RepairActionError,
     Verification,
 )
+from inference_decisions.repairs.node_assessment import ENGINES_COUNT
 from inference_decisions.repairs.repair_case import RepairCase
 from operations.operations_errors import KubernetesError
 
@@ -48,14 +49,17 @@ _NOT_FOUND, _CONFLICT, _TOO_MANY = 404, 409, 429
 class ClusterRepairs(CellRepairs):
     """The acts on a cluster on EKS."""
 
+    pods_together: dict[str, list[KubernetesObject]] = field(default_factory=dict)
+    """Pods of nodes that were read in one list, where the DCGM engines among them count."""
+    spare_together: dict[str, bool] = field(default_factory=dict)
+    """Whether the reservations of these nodes have a place for another instance."""
+
     def read_live(self, node: str) -> LiveNode | None:
         """Read a node, the pods on it, its owner and its GPUs. None if it is gone."""
         with acting(f"read {node}"):
-            began = self.clock()
-            found = self.node(node)
+            began, found, pods = self._read(node)
             if found is None:
                 return None
-            pods = list(self._api.list("/api/v1/pods", fieldSelector=f"spec.nodeName={node}"))
             owner, name = self._owner(found)
             figures = self.figures.get(node, WorkerFigures())
             return LiveNode(
@@ -93,6 +97,7 @@ class ClusterRepairs(CellRepairs):
                 raise RepairActionError(f"somebody else cordoned {case.node}")
             marked = replace(case, state="cordoned", times={**case.times, "cordoned": self.clock()})
             self._change_node(case, unschedulable=True, mark=json.dumps(marked.as_dict(), sort_keys=True))
+            self.together.pop(case.node, None)
 
     def uncordon(self, case: RepairCase) -> None:
         """Open the node again if the cordon is ours."""
@@ -147,6 +152,25 @@ class ClusterRepairs(CellRepairs):
 
     # --- Reading. ---
 
+    def _read(self, name: str) -> tuple[float, NodeObject | None, list[KubernetesObject]]:
+        """Return when a node was read, its object, and its pods."""
+        if name in self.together:
+            at, found = self.together[name]
+            return at, found if isinstance(found, NodeObject) else None, self.pods_together.get(name, [])
+        began = self.clock()
+        alone = self.node(name)
+        selector = f"spec.nodeName={name}"
+        pods = [] if alone is None else list(self._api.list("/api/v1/pods", fieldSelector=selector))
+        return began, alone, pods
+
+    def read_pods_together(self, cases: Sequence[RepairCase]) -> None:
+        """Read the pods of all nodes if a decision counts the DCGM engines of one."""
+        self.pods_together = {
+            case.node: [] for case in cases if any(each.kind in ENGINES_COUNT for each in case.evidence)
+        }
+        for pod in self._api.list("/api/v1/pods") if self.pods_together else ():
+            self.pods_together.get(pod["spec"].get("nodeName", ""), []).append(pod)
+
     @property
     def _api(self) -> Any:
         return self.platform.cell.kubernetes
@@ -194,13 +218,19 @@ class ClusterRepairs(CellRepairs):
         group = group_of(node.instance)
         return ("none", "") if group is None else (owner, str(group["AutoScalingGroupName"]))
 
-    @staticmethod
-    def _spare(node: NodeObject) -> bool:
+    def _spare(self, node: NodeObject) -> bool:
         """Return whether the node's reservation has a place for another instance."""
         if node.purchase not in ("reservation", "capacity_block"):
             return True
         identifier = node.labels.get(RESERVATION_LABEL)
-        return identifier is not None and has_spare_place(identifier)
+        if identifier is None:
+            return False
+        if node.name not in self.together:
+            return has_spare_place(identifier)
+        # Nodes that are read together are of few reservations.
+        if identifier not in self.spare_together:
+            self.spare_together[identifier] = has_spare_place(identifier)
+        return self.spare_together[identifier]
 
     def _dcgm_on(self, node: str, pods: list[KubernetesObject]) -> DcgmReading | None:
         reading = self.dcgm(node)

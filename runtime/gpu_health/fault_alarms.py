@@ -19,6 +19,7 @@ from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
 from botocore.exceptions import BotoCoreError, ClientError
 
 from gpu_health.case_progress import CaseProgress
+from gpu_health.cell_repairs import READ_ONE_BY_ONE
 from gpu_health.health_platform import health_platform
 from gpu_health.health_run import begin
 from gpu_health.watched_node import WatchedNode
@@ -144,6 +145,8 @@ def _seconds(moment: str) -> float:
 
 
 _SOURCE: Final = "alarm"
+#: Two reports of a contributor within this time are one: an event and a list may differ in their times.
+_SAME_SECONDS: Final = 60.0
 _logger = Logger(service=operations_names.HEALTH_SERVICE)
 _metrics = Metrics(namespace=operations_names.METRIC_NAMESPACE, service=operations_names.HEALTH_SERVICE)
 
@@ -183,14 +186,48 @@ def handle_event(event: Mapping[str, Any]) -> None:
         return
     run = begin(platform, clock)
     try:
+        if report.signals and _are_known(report.signals, run.store.cases(clock())):
+            return
         nodes = run.repairs.nodes()
-        named = add_signals(run, report.signals, nodes, clock())
         # All nodes in alarm count before the first of them is touched: they may have one cause.
-        others = add_signals(run, alarm_signals(report.alarm, prefix, clock()), nodes, clock())
-        for case in (others if report.names_no_node else named).values():
+        found = {
+            **add_signals(run, report.signals, nodes, clock()),
+            **add_signals(run, alarm_signals(report.alarm, prefix, clock()), nodes, clock()),
+        }
+        if len(found) > READ_ONE_BY_ONE:
+            _logger.info(
+                "many nodes are in alarm, so the minute's function decides", extra={"nodes": len(found)}
+            )
+            return
+        for case in found.values():
             run.advance(case, [node for node in nodes if node.pool == case.pool], clock())
     finally:
         _count(run, time.monotonic() - started)
+
+
+def _are_known(signals: Iterable[NodeSignal], cases: Iterable[RepairCase]) -> bool:
+    """Return whether open cases know what signals say.
+
+    The first event of an alarm brings the nodes of all its contributors, whose own events follow. To read all
+    nodes for each of a hundred would be a hundred lists.
+    """
+    known = [
+        (name, each)
+        for case in cases
+        if not case.ended
+        for name in (case.node, case.instance)
+        for each in case.evidence
+    ]
+    return all(
+        any(
+            name in (signal.node, signal.instance)
+            and name
+            and (each.kind, each.code) == (signal.kind, signal.code)
+            and each.at >= signal.at - _SAME_SECONDS
+            for name, each in known
+        )
+        for signal in signals
+    )
 
 
 def alarm_signals(alarm: str, prefix: str, now: float) -> Iterator[NodeSignal]:

@@ -102,9 +102,8 @@ class HostRepairs(CellRepairs):
     def read_live(self, node: str) -> LiveNode | None:
         """Read a host, the tasks on it, its group and its GPUs. None if it is gone."""
         with acting(f"read {node}"):
-            began = self.clock()
-            found = self.node(node)
-            if found is None:
+            began, found = self.together.get(node) or (self.clock(), self.node(node))
+            if not isinstance(found, ContainerHost):
                 return None
             group = group_of(found.instance)
             purchase, spare = _bought(found.instance)
@@ -131,8 +130,13 @@ class HostRepairs(CellRepairs):
                 slower=figures.slower,
                 failing=figures.failing,
                 peers=figures.peers,
-                serving_pods=sum(bool(task.release) for task in self._cluster.tasks(found)),
+                serving_pods=0
+                if node in self.together
+                else sum(bool(task.release) for task in self._cluster.tasks(found)),
             )
+
+    def read_pods_together(self, cases: Sequence[RepairCase]) -> None:
+        """Do nothing: tasks count when their host is closed."""
 
     def verify(self, case: RepairCase) -> Verification:
         """Return whether the workers of the pool serve again, and the group has as many hosts as it wants.
@@ -170,6 +174,7 @@ class HostRepairs(CellRepairs):
             attribute = {**_attribute(found), "value": _mark(case, self.clock())}
             aws_clients.client("ecs").put_attributes(cluster=self._name, attributes=[attribute])
             self._set_state(found, "DRAINING")
+            self.together.pop(case.node, None)
 
     def uncordon(self, case: RepairCase) -> None:
         """Let the host get tasks again, if the drain is ours. The mark goes last, so this can be repeated."""

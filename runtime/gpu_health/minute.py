@@ -51,6 +51,7 @@ def handle(event: Mapping[str, Any], context: Any) -> None:
     _metrics.set_default_dimensions(platform=platform.cell.platform, cell=platform.cell.name)
     run = begin(platform, clock)
     try:
+        read_at = clock()
         nodes = run.repairs.nodes()
         run.recover(nodes, clock())
         run.give_back_orphans(clock())
@@ -58,7 +59,7 @@ def handle(event: Mapping[str, Any], context: Any) -> None:
         _compare_workers(run, nodes, clock)
         _read_nodes(run, nodes, clock)
         _read_alarms(run, nodes, clock)
-        _advance_all(run, nodes, clock)
+        _advance_all(run, nodes, read_at, clock)
         run.tell_held(nodes, clock())
     finally:
         _count_work(run)
@@ -186,12 +187,16 @@ def _read_alarms(run: CaseProgress, nodes: Sequence[WatchedNode], clock: Callabl
         _logger.warning("raised alarms cannot be read", extra={"error": str(error)})
 
 
-def _advance_all(run: CaseProgress, nodes: Sequence[WatchedNode], clock: Callable[[], float]) -> None:
+def _advance_all(
+    run: CaseProgress, nodes: Sequence[WatchedNode], read_at: float, clock: Callable[[], float]
+) -> None:
     cases = [case for case in run.store.cases(clock()) if not case.ended]
     here = {node.name for node in nodes}
     run.repairs.read_dcgm([case.node for case in cases if case.node in here])
+    run.repairs.read_together(cases, nodes, read_at)
     for case in cases:
-        run.advance(case, [node for node in nodes if node.pool == case.pool], clock())
+        in_pool = [node for node in nodes if node.pool == case.pool]
+        run.advance(case, in_pool, run.repairs.decided_at(case.node))
 
 
 def _count_workers(verdicts: Verdicts) -> None:

@@ -32,7 +32,8 @@ _NOT_FOUND: Final = 404
 _WHOLE_SECONDS: Final = 2.0
 _FIRST_ERROR: Final = 400
 #: Objects of a page: https://kubernetes.io/docs/reference/using-api/api-concepts/#retrieving-large-results-sets-in-chunks
-_PAGE: Final = 500
+#: Pods have some 10 kB, so a page has 40 MB at most, and the 8,000 workers of a cell are two pages.
+_PAGE: Final = 4000
 #: A token is valid for 15 minutes.
 _TOKEN_SECONDS: Final = 600.0
 MERGE_PATCH: Final = "application/merge-patch+json"

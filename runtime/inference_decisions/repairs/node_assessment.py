@@ -15,6 +15,8 @@ Outcome = Literal["proved", "contradicted", "open"]
 
 #: What a node often reports for a moment: with another signal it proves no more than alone.
 _HAVE_TO_LAST: Final = ("gpus_missing", "node_condition")
+#: Kinds of evidence that are judged by the number of DCGM engines on the node.
+ENGINES_COUNT: Final = ("dcgm", "gpus_missing")
 _ACCELERATORS: Final = "AcceleratedHardwareReady"
 
 

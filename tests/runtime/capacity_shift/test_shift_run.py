@@ -16,6 +16,7 @@ from tests.runtime.capacity_shift.shift_platform import (
     FREEZE,
     MODEL,
     NOW,
+    ApiServer,
     ShiftPlatform,
     new_platform,
     shift_configuration,
@@ -192,3 +193,24 @@ def test_two_runs_at_once_change_things_once(
     stored = shifting.table.read(SHIFT_ENTRY, NOW)
     assert stored is not None
     assert stored.version == 1
+
+
+def test_a_run_reads_all_roles_with_two_lists(aws_in_process: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Red if roles are read one by one: two requests a minute for each."""
+    roles = [shifted_workers(f"r{number}") for number in range(20)]
+    many = new_platform(shift_configuration("shift", *roles))
+    read: list[str] = []
+    plain = ApiServer.get
+
+    def get(api: ApiServer, path: str) -> KubernetesObject | None:
+        read.append(path)
+        return plain(api, path)
+
+    monkeypatch.setattr(ApiServer, "get", get)
+    many.new_run().run(NOW)
+    assert [path.rpartition("/")[2] for path in (*many.api.lists, *read)] == [
+        "scaledobjects",
+        "horizontalpodautoscalers",
+        "l40s",
+    ]
+    assert {many.api.floor(each) for each in roles} == {6}

@@ -241,7 +241,10 @@ class FakeCluster:
             return self._evict(parts[-2])
         store = {"nodes": self.nodes, "pods": self.pods, "nodeclaims": self.claims}
         if parts[-1] in store:
-            return 200, {"metadata": {}, "items": self._selected(store[parts[-1]].values(), query)}
+            found_all = self._selected(store[parts[-1]].values(), query)
+            first, limit = int(query.get("continue", 0)), int(query["limit"])
+            more = {"continue": str(first + limit)} if first + limit < len(found_all) else {}
+            return 200, {"metadata": more, "items": found_all[first : first + limit]}
         kind, name = parts[-2], parts[-1]
         found = store[kind].get(name)
         if found is None:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, NoReturn
 
 import pytest
 from botocore.exceptions import ClientError
 
 from inference_decisions.repairs.live_node import RepairActionError
 from operations.kubernetes_api import KubernetesApi
+from operations.operations_errors import MetricsError
 from tests.runtime.gpu_health.fake_cluster import moment, node_object, pod_object
 from tests.runtime.gpu_health.world import PREFIX, HealthWorld, xid_event
 
@@ -34,9 +36,9 @@ def replaced_each(world: HealthWorld) -> None:
     world.cluster.on_claim_deleted = deleted
 
 
-def contributors(world: HealthWorld, *nodes: str, code: str = "79") -> None:
+def contributors(world: HealthWorld, *nodes: str, code: str = "79", kind: str = "xid") -> None:
     """Let CloudWatch say that the alarm on XIDs is about some nodes."""
-    world.answers["DescribeAlarms"] = {"MetricAlarms": [{"AlarmName": f"{PREFIX}xid"}]}
+    world.answers["DescribeAlarms"] = {"MetricAlarms": [{"AlarmName": f"{PREFIX}{kind}"}]}
     world.answers["DescribeAlarmContributors"] = {
         "AlarmContributors": [
             {
@@ -195,6 +197,47 @@ def test_a_minute_lists_the_nodes_once(world: HealthWorld, monkeypatch: pytest.M
     queries = world.cluster.queries
     world.minutes(1)
     assert asked.count("GET /api/v1/nodes") == 1
-    assert asked.count("GET /api/v1/nodes/node-9") == 1
+    assert not [each for each in asked if each.startswith("GET /api/v1/nodes/")]
     # Windows of six series, GPUs of all nodes, and one for the exporters of all suspected nodes.
     assert world.cluster.queries - queries <= 8
+
+
+#: The capacity shift, each minute: lists of ScaledObjects and of autoscalers, and a queue of each of two pools
+#: (`test_a_run_reads_all_roles_with_two_lists`).
+SHIFT_READS = 4
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize(("kind", "code"), [("xid", "79"), ("dcgm", "exporter")])
+def test_a_hundred_of_a_thousand_nodes_in_alarm_cost_twenty_requests(
+    world: HealthWorld, monkeypatch: pytest.MonkeyPatch, kind: str, code: str
+) -> None:
+    """Red if nodes in alarm are read one by one: that took 101 lists, 201 lists of pods and 300 reads."""
+    for number in range(8, 1000):
+        name = f"node-{number}"
+        pods = [pod_object(f"{name}-{place}", name, ready=world.now - 80000) for place in range(16)]
+        for other in pods[8:]:
+            other["metadata"]["labels"] = {}
+        world.cluster.add_node(node_object(name, created=world.now - 86400), *pods)
+    contributors(world, *(f"node-{number}" for number in range(300, 400)), code=code, kind=kind)
+    asked: Counter[str] = Counter()
+    plain: Any = KubernetesApi._ask
+
+    def ask(self: KubernetesApi, method: str, path: str, *arguments: Any, **named: Any) -> Any:
+        asked[f"{method} {path.partition('?')[0]}"] += 1
+        return plain(self, method, path, *arguments, **named)
+
+    def late(*_: object) -> NoReturn:
+        raise MetricsError("CloudWatch is late")
+
+    monkeypatch.setattr(KubernetesApi, "_ask", ask)
+    monkeypatch.setattr("gpu_health.minute.read_windows", late)
+    # EventBridge brings each contributor by itself.
+    for number in range(300, 400):
+        world.hardware(xid_event(f"node-{number}", code, at=world.now - 30, kind=kind))
+    assert asked == {"GET /api/v1/nodes": 1}
+    world.minutes(1)
+    assert asked["GET /api/v1/nodes"] == 2
+    assert sum(asked.values()) + SHIFT_READS <= 20, asked
+    assert len([*world.store().cases(world.now)]) == 100
+    assert world.cluster.acts == []
