@@ -15,6 +15,7 @@ from inference_blueprints.spec.lock.adjacent_files import NO_PINS, AdjacentFiles
 from inference_blueprints.spec.lock.lock import Lock, with_commits
 from inference_blueprints.spec.model_files import with_models
 from inference_blueprints.spec.rule_table import rule_findings
+from inference_blueprints.spec.support_dates import support_findings
 from inference_blueprints.spec.types import Blueprint
 from inference_contracts.errors import BlueprintError, Finding, Problem
 
@@ -135,7 +136,9 @@ def _findings(blueprint: Blueprint, pins: Pins, now: datetime | None) -> list[Fi
         return serving_findings(blueprint.with_releases(pins.releases))
 
     def dated(blueprint: Blueprint) -> Iterator[Finding]:
-        return dated_findings(blueprint, now) if now else iter(())
+        if now:
+            yield from dated_findings(blueprint, now)
+            yield from support_findings(blueprint, now)
 
     return [
         *rule_findings(blueprint),

@@ -16,6 +16,7 @@ from inference_blueprints import resources
 from inference_blueprints.measure.benchmarking import load_generators
 from inference_catalog.catalogue import shipped
 from inference_catalog.charts import helm_values_directory
+from inference_catalog.limits import support_ends
 from inference_catalog.releases import ADD_ONS
 from inference_local.control_plane import artefacts
 from inference_runtime import runtime_directory
@@ -63,6 +64,7 @@ def pins() -> list[VersionPin]:
         *_images(),
         *_nodes(),
         *_kubernetes(),
+        *_support_ends(),
         *_add_ons(),
         *_python(),
         *_node(),
@@ -145,6 +147,13 @@ def _kubernetes() -> Iterator[VersionPin]:
         yield VersionPin(
             "Kubernetes on EKS", "Kubernetes", name, released=notes[name]["released"], reason=reason
         )
+
+
+def _support_ends() -> Iterator[VersionPin]:
+    for each in support_ends():
+        ends = f"support ends {each.ends}" if each.ends else "no end of support is published"
+        reason = f"{ends}: {each.then} ({each.source})"
+        yield VersionPin("Ends of support", each.name, each.version, reason=reason)
 
 
 def _add_ons() -> Iterator[VersionPin]:

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
+from functools import cache
+from pathlib import Path
+from typing import Final, Literal
 
+from inference_catalog.entry_builder import build_entry
 from inference_catalog.hardware import InstanceType
+
+_SUPPORT_ENDS: Final = Path(__file__).resolve().parent / "data" / "support_ends.json"
 
 # Limits that decide how many clusters and accounts a fleet needs.
 
@@ -51,6 +57,36 @@ class KubernetesSupport:
     ``2027-03-27``."""
     scheduler_tag: str
     """Tag of Amazon EKS Distro's image of kube-scheduler, for a scheduler beside that of EKS."""
+
+
+# Ends of support of what else platforms run on.
+
+
+@dataclass(frozen=True, slots=True)
+class SupportEnd:
+    """Until when a pinned version is supported."""
+
+    name: str
+    """Name of the part, such as ``Apache Kafka on Amazon MSK``."""
+    version: str
+    """Pinned version."""
+    ends: str | None
+    """Date, such as ``2029-06-30``; None if none is published."""
+    then: str
+    """What happens then."""
+    section: str
+    """Key of the blueprint's ``spec`` that uses it; empty if no key decides."""
+    source: str
+    """Page that states it."""
+
+
+@cache
+def support_ends() -> tuple[SupportEnd, ...]:
+    """Return the ends of support that are recorded, with those for which no date is published."""
+    entries = json.loads(_SUPPORT_ENDS.read_text(encoding="utf-8"))["ends"]
+    return tuple(
+        build_entry(SupportEnd, {"name": name, **each}, _SUPPORT_ENDS) for name, each in entries.items()
+    )
 
 
 #: "A NAT gateway supports 5 Gbps of bandwidth and automatically scales up to 100 Gbps"

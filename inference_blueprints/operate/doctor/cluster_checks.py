@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import timedelta
 
 from botocore.exceptions import ClientError
 
@@ -13,6 +12,7 @@ from inference_blueprints.operate.doctor.doctor_context import DoctorContext
 from inference_blueprints.operate.platform_add_ons import platform_add_ons
 from inference_blueprints.report.plan.cells import counted
 from inference_blueprints.serving.plan import build_plan
+from inference_blueprints.spec.support_dates import kubernetes_notice
 from inference_catalog.ecs_hosts import ecs_host_image, host_kind
 from inference_catalog.node_images import NVIDIA_RESOURCE, image_parameter
 
@@ -78,8 +78,6 @@ ECS_CHECKS: Checks[DoctorContext] = {"host image": host_image, "ECS roles": serv
 #: Maximum number of names of one GetParameters (AWS Systems Manager API Reference).
 _NAMES_PER_CALL = 10
 _NAME = "Kubernetes"
-#: Time before the end of standard support in which `doctor` warns: an upgrade needs a plan.
-_NOTICE = timedelta(days=60)
 
 
 def add_ons(context: DoctorContext) -> Iterator[CheckResult]:
@@ -155,34 +153,14 @@ def node_images(context: DoctorContext) -> Iterator[CheckResult]:
 
 
 def kubernetes_support(context: DoctorContext) -> Iterator[CheckResult]:
-    """Check that EKS supports the version as the blueprint asks for, and say what extended support costs.
-
-    EKS does not accept standard support for a version that is in extended support (Amazon EKS User Guide,
-    "Prevent increased cluster costs by disabling EKS extended support"). It has updated clusters that had
-    chosen standard support, and a deployment cannot go back.
-    """
+    """Check that EKS supports the version as the blueprint asks for, and say what extended support costs."""
     eks = context.blueprint.spec.cluster.eks
     if eks is None:
         return
-    release = catalog.kubernetes_version(eks.version)
-    today = context.now.date().isoformat()
-    soon = (context.now + _NOTICE).date().isoformat()
-    upgrade = f"blueprints upgrade {context.name_or_path}"
-    standard, extended = release.standard_support_ends, release.extended_support_ends
-    if today >= extended:
-        message = f"EKS has not supported {eks.version} since {extended}"
-        yield CheckResult(_NAME, "error", f"{message}; set a newer cluster.eks.version", upgrade)
-    elif today >= standard and not eks.extended_support:
-        message = f"standard support of {eks.version} ended on {standard}"
-        advice = "set a newer cluster.eks.version, or extendedSupport: true for a higher price"
-        yield CheckResult(_NAME, "error", f"{message}; {advice}", upgrade)
-    elif today >= standard:
-        usd = catalog.service_prices(context.environment.region).usd("eks_extended_support")
-        message = f"{eks.version} is in extended support, which costs {usd:.2f} USD more per hour"
-        yield CheckResult(_NAME, "warning", f"{message} and ends on {extended}", upgrade)
-    elif soon >= standard:
-        message = f"standard support of {eks.version} ends on {standard}"
-        then = "it costs more from then on" if eks.extended_support else "EKS then updates the cluster itself"
-        yield CheckResult(_NAME, "warning", f"{message}; {then}", upgrade)
+    notice = kubernetes_notice(context.blueprint, context.now)
+    if notice:
+        upgrade = f"blueprints upgrade {context.name_or_path}"
+        yield CheckResult(_NAME, notice.severity, f"{notice.message}; {notice.advice}", upgrade)
     else:
+        standard = catalog.kubernetes_version(eks.version).standard_support_ends
         yield CheckResult(_NAME, "ok", f"{eks.version} is in standard support until {standard}")
