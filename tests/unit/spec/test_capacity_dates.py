@@ -49,5 +49,5 @@ def test_without_a_clock_the_file_alone_decides() -> None:
 
 
 def test_a_blueprint_without_dates_has_nothing_to_compare() -> None:
-    then = datetime(2999, 1, 1, tzinfo=UTC)
+    then = datetime(2026, 6, 1, tzinfo=UTC)
     assert load_blueprint("capacity-block-p5", now=then) == load_blueprint("capacity-block-p5")

@@ -18,11 +18,8 @@ def warnings(name: str, now: datetime | None, **edits: str) -> list[str]:
     for found, put in edits.items():
         assert found in text
         text = text.replace(found, put, 1)
-    return [
-        str(each)
-        for each in parse_blueprint(text, "a.yaml", now=now).warnings
-        if "support of" in str(each) or "extended support" in str(each)
-    ]
+    found = [str(each) for each in parse_blueprint(text, "a.yaml", now=now).warnings]
+    return [each for each in found if "support of" in each or "eks.version" in each]
 
 
 def kubernetes(now: datetime | None, more: str = "") -> list[str]:
