@@ -69,9 +69,9 @@ def _in_short(summary: PlanSummary) -> Iterator[ShortLine]:
         return
     if found.covers_platform and found.covers_load is not False:
         return
-    limits = f"Teams' budgets of {found.budgets_usd_per_month:,.0f} USD a month limit jobs"
+    limits = f"Budgets of {found.budgets_usd_per_month:,.0f} USD a month limit jobs"
     if not found.covers_platform:
-        limits += f", not the platform's {found.platform_usd_per_month_least:,.0f} or more"
+        limits += f", not the platform's {found.platform_usd_per_month_least:,.0f}"
     if found.covers_load is False:
         limits += f". They refuse a part of the load, which is charged {found.load_usd_per_month:,.0f}"
     yield Label.WARNINGS, f"{limits}."

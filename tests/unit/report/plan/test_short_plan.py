@@ -24,7 +24,7 @@ from inference_contracts.errors import Problem, UserError
 from tests.unit.plan_samples import ChangedScene, shipped_sample
 
 #: The most rows of a shipped blueprint at each width. quickstart-g6e at 80 columns has a test of its own.
-_MOST_ROWS = {60: 38, 80: 25, 120: 20}
+_MOST_ROWS = {60: 38, 80: 25, 120: 21}
 
 
 def _printed(summary: PlanSummary, name: str, width: int, warnings: list[Problem] | None = None) -> str:
@@ -198,7 +198,7 @@ def test_budgets_that_limit_something_else_than_they_read_like_are_a_warning(cha
     assert (budgets.covers_load, budgets.covers_platform) == (False, False)
     warnings = _warnings(changed(charged))
     least = f"{summary[PLATFORM_COST].usd_per_month_least:,.0f}"
-    assert f"budgets of 1,500 USD a month limit jobs, not the platform's {least} or more" in warnings
+    assert f"Budgets of 1,500 USD a month limit jobs, not the platform's {least}." in warnings
     assert "They refuse a part of the load, which is charged 1,521" in warnings
     assert "budgets" not in _warnings(changed(queue))
 
