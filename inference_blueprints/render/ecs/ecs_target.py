@@ -13,6 +13,7 @@ from inference_blueprints.render.ecs.scaling_policies import (
     service_scaling,
 )
 from inference_blueprints.render.ecs.services import (
+    MAX_WAIT_SECONDS,
     ProviderShare,
     RenderedDeployment,
     RenderedService,
@@ -45,6 +46,7 @@ _REFERENCES = TaskReferences(
 )
 # With Spot and on demand, one task in four beside the first is on demand.
 _ON_DEMAND_BASE, _ON_DEMAND_WEIGHT, _SPOT_WEIGHT = 1, 1, 3
+_ALL = 100
 # The load balancer counts a task as healthy after some checks.
 _FRONTEND_PATH = "/live"
 
@@ -75,6 +77,49 @@ def size_findings(index: int, rendered: RenderedDeployment) -> Iterator[Finding]
                 "shorten 'env' and 'arguments' of the engine"
             )
             yield Finding(("spec", "models", index, "engine"), message)
+
+
+def start_findings(path: Path, rendered: RenderedDeployment) -> Iterator[Finding]:
+    """Yield a warning for each service whose tasks may start for longer than CloudFormation waits.
+
+    path: Of the deployment in the blueprint.
+    """
+    for service in rendered.services:
+        if service.start_seconds > MAX_WAIT_SECONDS:
+            parts = len(service.task.containers)
+            message = (
+                f"a task of '{service.name}' may need {service.start_seconds:,} s until it answers"
+                f"{': a copy of the weights, then the start of the engine' if parts > 1 else ''}; "
+                f"CloudFormation waits for {MAX_WAIT_SECONDS:,} s and then takes the stack back. If that "
+                "happens, deploy again: "
+                "what was copied and compiled stays. Quantised weights start sooner"
+            )
+            yield Finding(path, message, "warning")
+
+
+def spare_findings(path: Path, rendered: RenderedDeployment) -> Iterator[Finding]:
+    """Yield a warning for each service that stops tasks before it starts others.
+
+    Managed Instances drain from day 14 and end by day 21 (Amazon ECS Developer Guide, "Instance patching in
+    Amazon ECS Managed Instances"), and draining follows the percents of the deployment.
+
+    path: Of the deployment in the blueprint.
+    """
+    for service in rendered.services:
+        tasks = service.scaling.minimum if service.scaling else service.tasks
+        if service.pool is None or service.percents.maximum > _ALL or not tasks:
+            continue
+        gone = tasks - -(-tasks * service.percents.minimum_healthy // _ALL)
+        when = "in each deployment"
+        if service.compute == "managed":
+            when += ", and every two weeks when ECS replaces the hosts,"
+        message = (
+            f"{when} {gone} of {tasks} workers of '{service.name}' stop before others start, because "
+            f"pool '{service.pool}' has no room for one more: {100 * gone // tasks} % of the capacity "
+            f"is missing for up to {service.start_seconds:,} s; raise 'nodes.max' of the pool by the nodes of "
+            "one worker, which run only meanwhile"
+        )
+        yield Finding(path, message, "warning")
 
 
 def capacity_findings(
@@ -161,8 +206,11 @@ class EcsTarget(Target[RenderedDeployment]):
             return
         target = cls(blueprint, plan)
         for index, model in enumerate(plan.models):
-            for rendered in target.render(model):
+            for place, rendered in enumerate(target.render(model)):
+                path = ("spec", "models", index, "deployments", place)
                 yield from size_findings(index, rendered)
+                yield from start_findings(path, rendered)
+                yield from spare_findings(path, rendered)
         observed = blueprint.spec.observability is not None
         health = blueprint.spec.gpu_health is not None
         yield from capacity_findings(pool_capacities(blueprint, plan), observed=observed, health=health)
@@ -191,6 +239,7 @@ class EcsTarget(Target[RenderedDeployment]):
         # The time counts from the start of the task: another container may copy the weights first. A worker
         # that starts even later has 300 s more, and its successor finds the copy.
         steps = 2 if len(task.containers) > 1 else 1
+        start_seconds = steps * startup.period_seconds * startup.failure_threshold
         labels = {
             "platform": self._place.platform,
             "model": deployment.model,
@@ -208,7 +257,8 @@ class EcsTarget(Target[RenderedDeployment]):
             tasks=None if scaling else process.replicas,
             scaling=scaling,
             percents=rollout_percents(process.rollout, process.replicas),
-            grace_seconds=steps * startup.period_seconds * startup.failure_threshold,
+            grace_seconds=min(start_seconds, MAX_WAIT_SECONDS),
+            start_seconds=start_seconds,
             drain_seconds=_drain_seconds(process) if entry else None,
             entry_port=process.ports[0].number if entry else None,
             health_path=_health_path(process) if entry else None,

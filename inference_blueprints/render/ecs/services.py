@@ -9,6 +9,11 @@ from inference_blueprints.render.ecs.scaling_policies import ServiceScaling
 from inference_blueprints.render.ecs.tasks import Compute, RenderedTask
 from inference_blueprints.serving.types import Role, Rollout
 
+#: Longest time for which CloudFormation waits for a service that is created or changed, in seconds. Then it
+#: takes the stack back (AWS re:Post, Knowledge Center, "ECS service failed to stabilize": three hours;
+#: aws/amazon-ecs-agent#1996).
+MAX_WAIT_SECONDS = 3 * 3600
+
 # How many tasks of a service run during a deployment, as ECS counts them.
 
 
@@ -78,7 +83,10 @@ class RenderedService:
     percents: RolloutPercents
     """Tasks during a deployment."""
     grace_seconds: int
-    """Time for which failed checks of a new task do not count: that of loading the model."""
+    """Time for which failed checks of a new task do not count: that of loading the model, at most
+    `MAX_WAIT_SECONDS`."""
+    start_seconds: int
+    """Longest time until a new task answers, as planned."""
     drain_seconds: int | None
     """Longest time that the load balancer waits for the requests of a task that stops. None for a service
     that it does not reach."""
