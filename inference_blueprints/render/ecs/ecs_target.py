@@ -116,8 +116,8 @@ def spare_findings(path: Path, rendered: RenderedDeployment) -> Iterator[Finding
         message = (
             f"{when} {gone} of {tasks} workers of '{service.name}' stop before others start, because "
             f"pool '{service.pool}' has no room for one more: {100 * gone // tasks} % of the capacity "
-            f"is missing for up to {service.start_seconds:,} s; raise 'nodes.max' of the pool by the nodes of "
-            "one worker, which run only meanwhile"
+            f"is missing for up to {service.start_seconds:,} s; raise 'nodes.max' of the pool by the nodes "
+            "of one worker, which run only meanwhile"
         )
         yield Finding(path, message, "warning")
 
