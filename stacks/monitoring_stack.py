@@ -11,12 +11,14 @@ from constructs import Construct
 
 from inference_blueprints.render.monitoring.alarm_table import (
     CANARY_RUNBOOK,
+    DISCOVERY_RUNBOOK,
     EVALUATION_SECONDS,
     platform_alarms,
 )
 from inference_blueprints.render.monitoring.dashboard_table import DashboardRow, dashboard_rows
 from inference_blueprints.serving.types import ServingPlan
 from inference_blueprints.spec.types import Alarms, Canary
+from inference_constructs.ecs import DiscoveryAlarm
 from inference_constructs.observability import (
     AlarmQuery,
     CanaryAlarms,
@@ -36,6 +38,7 @@ class MonitoringStack(cdk.Stack):
     on_ecs: Whether the platform runs on Amazon ECS.
     canary: What asks every model. None if nothing does.
     alarms: Who is told of an alarm. None if nobody is.
+    discovery_services: Names of the services of the discovery store on ECS. Empty without one.
     """
 
     def __init__(
@@ -48,6 +51,7 @@ class MonitoringStack(cdk.Stack):
         on_ecs: bool,
         canary: Canary | None,
         alarms: Alarms | None,
+        discovery_services: Sequence[str] = (),
         env: cdk.Environment,
     ) -> None:
         super().__init__(scope, construct_id, env=env)
@@ -86,6 +90,16 @@ class MonitoringStack(cdk.Stack):
                 alarm_topic=alarm_topic,
             )
             shown["model"] += asked.alarms
+        if discovery_services:
+            missing = DiscoveryAlarm(
+                self,
+                "DiscoveryMembersMissing",
+                cluster_name=platform,
+                services=discovery_services,
+                runbook=DISCOVERY_RUNBOOK,
+                alarm_topic=alarm_topic,
+            )
+            shown["platform"].append(missing)
         for row in dashboards:
             self._add_dashboard(row, shown[row.name])
 

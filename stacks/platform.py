@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 import aws_cdk as cdk
@@ -82,10 +82,11 @@ class PlatformStacks:
         )
         signals = self._add_stores(data, network)
         target = TARGETS[self._spec.cluster.chosen]()
-        compute = target(Foundation(app, blueprint, plan, self._env, self._tags, data, network)).add()
+        stacks = target(Foundation(app, blueprint, plan, self._env, self._tags, data, network))
+        compute = stacks.add()
         self._add_batch(plan, data, network, signals, compute)
         self._add_streaming(data, network, signals)
-        self._add_monitoring(plan)
+        self._add_monitoring(plan, stacks.discovery_services)
         self._mark_stacks()
 
     def _mark_stacks(self) -> None:
@@ -175,7 +176,7 @@ class PlatformStacks:
             env=self._env,
         )
 
-    def _add_monitoring(self, plan: ServingPlan) -> None:
+    def _add_monitoring(self, plan: ServingPlan, discovery_services: Sequence[str]) -> None:
         """Add alarms and dashboards, if the blueprint has the section that collects their metrics."""
         if self._spec.observability is None:
             return
@@ -189,5 +190,6 @@ class PlatformStacks:
             on_ecs=self._spec.cluster.ecs is not None,
             canary=self._spec.observability.canary,
             alarms=self._spec.observability.alarms,
+            discovery_services=discovery_services,
             env=self._env,
         )

@@ -63,6 +63,8 @@ class TargetStacks(ABC):
 
     def __init__(self, foundation: Foundation) -> None:
         self._foundation = foundation
+        #: Names of the services of the discovery store. Empty if the target, or the platform, has none.
+        self.discovery_services: Sequence[str] = ()
 
     @abstractmethod
     def add(self) -> WorkerCompute:

@@ -64,6 +64,7 @@ class DiscoveryStack(cdk.Stack):
         certificates = DiscoveryCertificates(
             self,
             "Certificates",
+            cluster_name=cluster_name,
             hosts=hosts,
             clients=namespaces,
         )
@@ -84,6 +85,8 @@ class DiscoveryStack(cdk.Stack):
             clients=place.security_group,
         )
         before: list[Construct] = [certificates.made]
+        #: Names of the members' services.
+        self.services: list[str] = []
         for index in range(ecs_names.DISCOVERY_MEMBERS):
             member = DiscoveryMember(
                 self,
@@ -97,6 +100,7 @@ class DiscoveryStack(cdk.Stack):
             )
             member.service.node.add_dependency(*before)
             before = [member.service]
+            self.services.append(member.service.service_name)
         self._add_roles(place, vpc, namespaces, certificates, hosts_ready=before)
         #: Secret whose values `discovery_secret_keys` name: the certificates of the clients.
         self.client_secret_arn = certificates.clients.secret_arn

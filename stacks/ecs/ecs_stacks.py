@@ -25,6 +25,8 @@ class EcsStacks(TargetStacks):
         """Add every stack that runs models, in deployment order, and return the compute of batch workers."""
         cluster = self._add_cluster()
         discovery = self._add_discovery(cluster) if self._foundation.plan.has_frontends else None
+        if discovery:
+            self.discovery_services = discovery.services
         capacity = self._add_capacity(cluster)
         models = self._add_models(cluster, discovery, after=capacity)
         self._add_metrics(cluster, after=capacity)

@@ -92,6 +92,8 @@ def test_a_member_is_one_task_and_never_two(template: dict[str, Any]) -> None:
         assert properties["DesiredCount"] == 1
         deployment = properties["DeploymentConfiguration"]
         assert (deployment["MinimumHealthyPercent"], deployment["MaximumPercent"]) == (0, 100)
+        # Else CloudFormation waits for three hours for a member that cannot start.
+        assert deployment["DeploymentCircuitBreaker"] == {"Enable": True, "Rollback": True}
         assert properties["AvailabilityZoneRebalancing"] == "DISABLED"
         assert len(properties["NetworkConfiguration"]["AwsvpcConfiguration"]["Subnets"]) == 1
         assert properties["NetworkConfiguration"]["AwsvpcConfiguration"]["AssignPublicIp"] == "DISABLED"
@@ -253,7 +255,7 @@ def test_the_build_runs_the_script_and_every_month(template: dict[str, Any]) -> 
     [command] = json.loads(text(project["Properties"]["Source"]["BuildSpec"]))["phases"]["build"]["commands"]
     assert command.startswith("#!/usr/bin/env bash\n# Makes the certificates")
     variables = {each["Name"] for each in project["Properties"]["Environment"]["EnvironmentVariables"]}
-    for name in ("AUTHORITY", "MEMBERS", "CLIENTS", "ADMINISTRATOR", "HOSTS", "DAYS", "LEFT_DAYS"):
+    for name in ("AUTHORITY", "MEMBERS", "CLIENTS", "ADMINISTRATOR", "HOSTS", "DAYS", "LEFT_DAYS", "CLUSTER"):
         assert name in variables
         assert f"${name}" in command
     assert {"AUTHORITY_DAYS", "CLIENT_NAMES"} <= variables
@@ -291,3 +293,17 @@ def test_only_the_build_and_the_roles_read_the_administrator(template: dict[str,
     }
     assert len(readers) == 2
     assert all("BuildRole" in name or name.startswith("RolesExecutionRole") for name in readers)
+
+
+def test_the_build_may_start_services_of_its_cluster_again(template: dict[str, Any]) -> None:
+    """It turns red if a renewed certificate reaches no running task, or other clusters can be changed."""
+    statements = {
+        each["Sid"]: each
+        for policy in resources(template, "AWS::IAM::Policy").values()
+        for each in policy["Properties"]["PolicyDocument"]["Statement"]
+        if "Sid" in each
+    }
+    assert text(statements["StartAgain"]["Resource"]).endswith(f":service/{PLATFORM}/*")
+    assert set(statements["StartAgain"]["Action"]) == {"ecs:DescribeServices", "ecs:UpdateService"}
+    [cluster] = statements["ListServices"]["Condition"]["ArnEquals"].values()
+    assert text(cluster).endswith(f":cluster/{PLATFORM}")

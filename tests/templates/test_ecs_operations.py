@@ -11,7 +11,7 @@ import yaml
 from aws_cdk import aws_iam as iam
 from aws_cdk.assertions import Template
 
-from inference_blueprints.render.monitoring.alarm_table import alarm_rows
+from inference_blueprints.render.monitoring.alarm_table import DISCOVERY_RUNBOOK, alarm_rows
 from inference_catalog.tags import PLATFORM_TAG
 from inference_constructs.operations import EcsControlledCluster
 from inference_constructs.operations.controller_function import layer_arn
@@ -141,7 +141,22 @@ def test_no_alarm_of_the_platform_is_about_kubernetes(replacing: Templates) -> N
     alarms = replacing.properties("AWS::CloudWatch::Alarm", "Monitoring")
     runbooks = {str(each["AlarmDescription"]).rpartition("Runbook: ")[2] for each in alarms}
     assert len(runbooks) > 10
-    assert not any(names[runbook] for runbook in runbooks)
+    assert not any(names.get(runbook) for runbook in runbooks)
+
+
+def test_a_missing_member_of_the_discovery_store_is_an_alarm(replacing: Templates) -> None:
+    """It turns red if the store loses a member and nobody is told, or another store is counted."""
+    [alarm] = [
+        each
+        for each in replacing.properties("AWS::CloudWatch::Alarm", "Monitoring")
+        if each.get("AlarmDescription", "").endswith(DISCOVERY_RUNBOOK)
+    ]
+    assert (alarm["Threshold"], alarm["TreatMissingData"]) == (3, "breaching")
+    counted = [each["MetricStat"]["Metric"] for each in alarm["Metrics"] if "MetricStat" in each]
+    assert {each["MetricName"] for each in counted} == {"RunningTaskCount"}
+    dimensions = [{each["Name"]: each["Value"] for each in metric["Dimensions"]} for metric in counted]
+    assert {each["ClusterName"] for each in dimensions} == {PLATFORM}
+    assert len({json.dumps(each["ServiceName"]) for each in dimensions}) == 3
 
 
 def test_a_controller_without_a_region_says_what_it_needs() -> None:

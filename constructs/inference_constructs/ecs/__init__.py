@@ -6,7 +6,12 @@ from inference_constructs.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from inference_constructs.ecs.discovery_certificates import DiscoveryCertificates
-    from inference_constructs.ecs.discovery_member import DiscoveryFiles, DiscoveryMember, MemberPlace
+    from inference_constructs.ecs.discovery_member import (
+        DiscoveryAlarm,
+        DiscoveryFiles,
+        DiscoveryMember,
+        MemberPlace,
+    )
     from inference_constructs.ecs.discovery_roles import DiscoveryRoles
     from inference_constructs.ecs.group_capacity import GroupCapacity
     from inference_constructs.ecs.host_launch_template import HostLaunchTemplate, HostProperties
@@ -31,6 +36,7 @@ else:
     __getattr__ = lazy_names(__name__, __file__)
 
 __all__ = [
+    "DiscoveryAlarm",
     "DiscoveryCertificates",
     "DiscoveryFiles",
     "DiscoveryMember",

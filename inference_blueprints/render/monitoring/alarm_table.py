@@ -90,6 +90,8 @@ MAX_QUERY_LETTERS: Final = 10_000
 EVALUATION_SECONDS: Final = 60
 #: Runbook of the alarms on the canary's own metric, which are no PromQL alarms.
 CANARY_RUNBOOK: Final = "docs/runbooks/canary-failing.md"
+#: Runbook of the alarm on the tasks of the discovery store of ECS, as Container Insights counts them.
+DISCOVERY_RUNBOOK: Final = "docs/runbooks/discovery-members-missing.md"
 _FILE = Path(__file__).parent / "data/alarms.yaml"
 _BURN_PENDING_SECONDS = 0
 _BURN_RECOVERY_SECONDS = 300

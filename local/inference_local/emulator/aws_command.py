@@ -1,7 +1,8 @@
 """The AWS CLI of builds: ``python -m …aws_command SERVICE CALL --option value``.
 
 It has what programs of `runtime/` use of it (AWS CLI User Guide, "Filtering output in the AWS CLI":
-``--query`` is JMESPath, ``--output text``; "Loading a parameter from a file": ``file://``).
+``--query`` is JMESPath, ``--output text``; "Loading a parameter from a file": ``file://``; "AWS CLI skeletons
+and input files": ``--cli-input-json`` has the names of the API).
 """
 
 from __future__ import annotations
@@ -21,7 +22,8 @@ def main(arguments: Sequence[str]) -> None:
     service, call, *words = arguments
     options = {name.removeprefix("--"): value for name, value in zip(words[::2], words[1::2], strict=True)}
     query, form = options.pop("query", None), options.pop("output", "json")
-    parameters = {_camel(name): _value(value) for name, value in options.items()}
+    given = json.loads(options.pop("cli-input-json", "{}"))
+    parameters = {**given, **{_camel(name): _value(value) for name, value in options.items()}}
     try:
         answer = getattr(boto3.client(service), call.replace("-", "_"))(**parameters)
     except ClientError as error:

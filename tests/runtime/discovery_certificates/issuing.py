@@ -11,14 +11,37 @@ from pathlib import Path
 from inference_blueprints.resources import root
 from inference_contracts.discovery_store import MEMBER_COMMON_NAME
 
-#: Knows two calls, with the options and the error that the AWS CLI Command Reference describes.
+#: Knows the calls of the script, with the options and the error that the AWS CLI Command Reference describes.
 AWS = r"""#!/usr/bin/env python3
-import os, pathlib, sys
+import json, os, pathlib, sys
 service, call, *options = sys.argv[1:]
 values = dict(zip(options[::2], options[1::2]))
-file = pathlib.Path(os.environ["SECRETS"], values["--secret-id"])
-if os.environ.get("DENIED"):
+folder = pathlib.Path(os.environ["SECRETS"])
+if os.environ.get("DENIED") in ("yes", call):
     sys.exit("An error occurred (AccessDeniedException) when calling the operation")
+if service == "ecs":
+    request = json.loads(values["--cli-input-json"])
+    state = json.loads((folder / "services.json").read_text()) if (folder / "services.json").exists() else {}
+    if call == "list-services":
+        answer = {"serviceArns": [f"arn:service/{name}" for name in state]}
+    elif call == "describe-services":
+        [name] = [each.rpartition("/")[2] for each in request["services"]]
+        found = {"status": "PRIMARY", "rolloutState": "COMPLETED", "createdAt": state[name]["created"]}
+        answer = {"services": [
+            {"serviceName": name, "status": "ACTIVE", "taskDefinition": name, "deployments": [found]}
+        ]}
+    elif call == "describe-task-definition":
+        read = [{"name": "X", "valueFrom": each} for each in state[request["taskDefinition"]]["reads"]]
+        parts = [{"name": "plain"}, {"name": "main", "secrets": read}]
+        answer = {"taskDefinition": {"containerDefinitions": parts}}
+    elif call == "update-service":
+        assert request["forceNewDeployment"] is True
+        state[request["service"]]["created"] = "2999-01-01 00:00:00+00:00"
+        (folder / "services.json").write_text(json.dumps(state))
+        answer = {}
+    print(json.dumps(answer))
+    sys.exit()
+file = folder / values["--secret-id"]
 if call == "get-secret-value":
     assert values["--query"] == "SecretString" and values["--output"] == "text"
     if not file.exists():
@@ -43,9 +66,12 @@ def issue(
     clients: Sequence[str] = (CLIENT,),
     days: int = 700,
     left_days: int = 180,
-    denied: bool = False,
+    denied: str = "",
 ) -> subprocess.CompletedProcess[str]:
-    """Run the script; the secrets are files of `folder`."""
+    """Run the script; the secrets are files of `folder`.
+
+    denied: ``yes`` if AWS refuses every call, or the call that it refuses.
+    """
     programs = folder / "bin"
     programs.mkdir(exist_ok=True, parents=True)
     (programs / "aws").write_text(AWS)
@@ -56,7 +82,8 @@ def issue(
             "PATH": f"{programs}:{os.environ['PATH']}",
             "TMPDIR": str(folder),
             "SECRETS": str(folder),
-            **({"DENIED": "yes"} if denied else {}),
+            "DENIED": denied,
+            "CLUSTER": "try",
             "AUTHORITY": "authority",
             "MEMBERS": "members",
             "CLIENTS": "clients",

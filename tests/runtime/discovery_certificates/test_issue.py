@@ -93,7 +93,7 @@ def test_other_names_of_members_get_a_new_certificate(tmp_path: Path) -> None:
 def test_a_refused_call_fails_and_replaces_no_secret(tmp_path: Path) -> None:
     issue(tmp_path, HOSTS)
     before = {name: secret(tmp_path, name) for name in SECRETS}
-    result = issue(tmp_path, HOSTS, denied=True)
+    result = issue(tmp_path, HOSTS, denied="yes")
     assert result.returncode == 1
     assert "AccessDenied" in result.stderr
     assert {name: secret(tmp_path, name) for name in before} == before
@@ -122,3 +122,37 @@ def test_a_new_client_gets_a_certificate_and_those_that_run_keep_theirs(tmp_path
     after = secret(tmp_path, "clients")
     assert after.keys() == held.keys() | {"rba9876543210-cert", "rba9876543210-key"}
     assert held.items() <= after.items()
+
+
+def _services(folder: Path, created: str, **reads: str) -> None:
+    state = {name.replace("_", "-"): {"created": created, "reads": [read]} for name, read in reads.items()}
+    (folder / "services.json").write_text(json.dumps(state))
+
+
+def _created(folder: Path) -> dict[str, str]:
+    return {
+        name: each["created"] for name, each in json.loads((folder / "services.json").read_text()).items()
+    }
+
+
+def test_services_older_than_their_certificate_start_again(tmp_path: Path) -> None:
+    """It turns red if a running task keeps its certificate, a service without one starts again, or the next
+    run does not go on where one failed."""
+    issue(tmp_path, HOSTS)
+    before = "2001-01-01T00:00:00.123000+00:00"
+    reads = {
+        "member_0": "members:cert::",
+        "worker": f"clients:{CLIENT}-cert::",
+        "roles": "administrator:cert::",
+        "other": "clients:r999999999999-cert::",
+        "metrics": "another:cert::",
+    }
+    _services(tmp_path, before, **reads)
+    failed = issue(tmp_path, HOSTS, denied="update-service")
+    assert failed.returncode != 0
+    assert set(_created(tmp_path).values()) == {before}
+    again = issue(tmp_path, HOSTS)
+    assert again.returncode == 0, again.stderr
+    kept = {name for name, created in _created(tmp_path).items() if created == before}
+    assert kept == {"other", "metrics"}
+    assert "starts again" not in issue(tmp_path, HOSTS).stdout

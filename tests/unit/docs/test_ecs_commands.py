@@ -30,6 +30,8 @@ _SERVICES = {
     service_name("RELEASE", "frontend"),
     gpu_metrics_service("POOL"),
     METRICS_SERVICE,
+    # CloudFormation names the services of the discovery store.
+    "SERVICE",
 }
 
 

@@ -5,7 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from inference_blueprints.render.monitoring.alarm_table import CANARY_RUNBOOK, alarm_rows
+from inference_blueprints.render.monitoring.alarm_table import (
+    CANARY_RUNBOOK,
+    DISCOVERY_RUNBOOK,
+    alarm_rows,
+)
 from inference_blueprints.render.monitoring.dashboard_table import dashboard_rows
 from inference_blueprints.resources import root
 from inference_contracts.operations_names import OPERATIONS_RUNBOOKS
@@ -17,6 +21,7 @@ _HEADINGS = ["What users see", "Why", "What to do"]
 _RUNBOOKS = [
     *(row.runbook for row in alarm_rows()),
     CANARY_RUNBOOK,
+    DISCOVERY_RUNBOOK,
     *OPERATIONS_RUNBOOKS,
     *STREAMING_RUNBOOKS,
 ]
@@ -33,6 +38,7 @@ def test_an_alarm_has_a_runbook(runbook: str) -> None:
 _ON_ECS = [
     *(row.runbook for row in alarm_rows() if not row.kubernetes),
     CANARY_RUNBOOK,
+    DISCOVERY_RUNBOOK,
     *OPERATIONS_RUNBOOKS,
     *STREAMING_RUNBOOKS,
 ]
