@@ -32,6 +32,7 @@ from inference_blueprints.serving.plan import build_plan
 from inference_blueprints.spec.source import shipped
 from inference_blueprints.spec.types import Blueprint, OnDemand, Purchase
 from inference_catalog import Support
+from inference_catalog.support_levels import NEVER_ON_HARDWARE
 from inference_contracts.units import GIB
 
 _LINES = "<!-- plan: written by scripts/write_blueprint_pages.py -->\n<!-- end of plan -->"
@@ -95,8 +96,8 @@ def _support(support: Support) -> Iterator[str]:
     yield f"**Support level**: [{support.level}](../support-levels.md), the lowest of what it uses."
     rows = tuple((each.name, each.level, each.proven) for each in support.features)
     yield markdown_table(TextTable("Support", ("uses", "level", "proven"), (), rows))
-    if not any(each.on_hardware for each in support.features):
-        yield "None of it has run on hardware: in an AWS account, on the accelerators that it uses."
+    if not support.on_hardware:
+        yield NEVER_ON_HARDWARE
 
 
 def _printed(tables: Mapping[str, TextTable], titles: Sequence[str]) -> Iterator[str]:

@@ -16,7 +16,7 @@ from inference_blueprints.resources import root
 from inference_blueprints.spec.source import shipped
 from inference_blueprints.spec.used_features import support_of
 from inference_catalog import Feature, Proof
-from inference_catalog.support_levels import HOW, LEVELS
+from inference_catalog.support_levels import HOW, LEVELS, NEVER_ON_HARDWARE
 
 PAGE: Final = root() / "docs" / "support-levels.md"
 
@@ -46,7 +46,7 @@ def page_text(page: str, features: Iterable[Feature]) -> str:
     page = fill_section(
         page, "kinds", markdown_table(TextTable("", ("proof", "meaning"), (), tuple(HOW.items())))
     )
-    never = "" if any(feature.on_hardware for feature in ordered) else "No feature has run on hardware.\n\n"
+    never = "" if any(feature.on_hardware for feature in ordered) else f"{NEVER_ON_HARDWARE}\n\n"
     page = fill_section(page, "features", f"{never}{markdown_table(TextTable('', names, (), rows))}")
     columns = ("blueprint", "level", "experimental features")
     return fill_section(page, "blueprints", markdown_table(TextTable("", columns, (), blueprints)))

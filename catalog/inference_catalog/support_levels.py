@@ -114,6 +114,12 @@ class Feature:
         return ", ".join(parts) or "nothing"
 
 
+#: Stands where the library offers to deploy what never ran in an AWS account: pages and `blueprints list`.
+NEVER_ON_HARDWARE: Final = (
+    "None of it has run on hardware: in an AWS account, on the accelerators that it uses."
+)
+
+
 @dataclass(frozen=True, slots=True)
 class Support:
     """The features that a blueprint uses."""
@@ -131,12 +137,17 @@ class Support:
         return tuple(each.name for each in self.features if each.level == level)
 
     @property
+    def on_hardware(self) -> bool:
+        """Whether any of them has run in an AWS account, on the accelerators that it uses."""
+        return any(each.on_hardware for each in self.features)
+
+    @property
     def line(self) -> str:
         """The level in one line, with the experimental features."""
         experimental = ", ".join(self.names("experimental"))
         return (
             f"Support: {self.level}{f' ({experimental})' if experimental else ''}"
-            f"{'' if any(each.on_hardware for each in self.features) else '; never run on hardware'}"
+            f"{'' if self.on_hardware else '; never run on hardware'}"
         )
 
     def as_dict(self) -> dict[str, Any]:

@@ -33,13 +33,16 @@ def list_blueprints(output: OutputOption = Output.TEXT) -> None:
     from inference_blueprints.loading import load_blueprint
     from inference_blueprints.spec.source import describe, shipped
     from inference_blueprints.spec.used_features import support_of
+    from inference_catalog.support_levels import NEVER_ON_HARDWARE
 
+    supports = {name: support_of(load_blueprint(name).blueprint.spec) for name in shipped()}
     rows = [
         {
             "name": name,
             "description": describe(path),
             "path": str(path),
-            "support": support_of(load_blueprint(name).blueprint.spec).level,
+            "support": supports[name].level,
+            "onHardware": supports[name].on_hardware,
         }
         for name, path in shipped().items()
     ]
@@ -49,7 +52,10 @@ def list_blueprints(output: OutputOption = Output.TEXT) -> None:
     from inference_blueprints.report.tables import TextTable, print_rows, table_console
 
     content = tuple((row["name"], row["support"], row["description"]) for row in rows)
-    print_rows(TextTable("", ("blueprint", "support", "description"), (), content), table_console())
+    console = table_console()
+    print_rows(TextTable("", ("blueprint", "support", "description"), (), content), console)
+    if not any(support.on_hardware for support in supports.values()):
+        console.print(NEVER_ON_HARDWARE, markup=False, highlight=False)
 
 
 def show(

@@ -138,7 +138,7 @@ def _counted(
     total = sum(each["TotalInstanceCount"] for each in usable)
     words = "; ".join(_described(each, now) for each in usable)
     message = f"pool {pool.name}: {words}; its workers need {nodes} nodes, it may have {pool.nodes.max}"
-    if total < max(nodes, pool.nodes.min):
+    if total < nodes:
         advice = "reserve more, or lower replicas and nodes"
         return CheckResult(_CHECK, "error", f"{message}; {advice}", command)
     if total < pool.nodes.max:

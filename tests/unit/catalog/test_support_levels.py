@@ -12,7 +12,15 @@ import inference_catalog as catalog
 from inference_blueprints.resources import root
 from inference_blueprints.spec.section import Section
 from inference_blueprints.spec.types import Spec
-from inference_catalog.support_levels import HOW, PROCESSORS, Feature, Proof, Support, SupportLevel
+from inference_catalog.support_levels import (
+    HOW,
+    NEVER_ON_HARDWARE,
+    PROCESSORS,
+    Feature,
+    Proof,
+    Support,
+    SupportLevel,
+)
 
 
 def proof(how: str, *, faults: bool = False, before_release: bool = False) -> Proof:
@@ -98,3 +106,10 @@ def sections(annotation: Any) -> Iterator[type[Section]]:
         yield annotation
     for inner in get_args(annotation):
         yield from sections(inner)
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/life-cycle.md", "docs/support-levels.md"])
+def test_pages_say_alike_that_nothing_ran_on_hardware(page: str) -> None:
+    """As long as no feature has; then each page needs what has."""
+    assert not any(feature.on_hardware for feature in catalog.features())
+    assert NEVER_ON_HARDWARE in (root() / page).read_text(encoding="utf-8")

@@ -11,6 +11,7 @@ import pytest
 from inference_blueprints.report.picture import drawing
 from inference_blueprints.resources import root, schema_path
 from inference_blueprints.spec.source import shipped
+from inference_catalog.support_levels import NEVER_ON_HARDWARE
 from tests.unit.command_run import blueprints
 
 BROKEN = "apiVersion: inference-blueprints/v1alpha1\nkind: Blueprnt\nmetadata: {name: x}\nspec: {}\n"
@@ -20,7 +21,9 @@ def test_list_names_every_shipped_blueprint_with_its_purpose(tmp_path: Path) -> 
     text = blueprints("list", folder=tmp_path)
     rows = json.loads(blueprints("list", "--output", "json", folder=tmp_path).out)
     assert [row["name"] for row in rows] == list(shipped())
-    heading, _, *lines = text.out.splitlines()
+    *table, never = text.out.splitlines()
+    heading, _, *lines = table
+    assert (never, any(row["onHardware"] for row in rows)) == (NEVER_ON_HARDWARE, False)
     assert heading.split() == ["blueprint", "support", "description"]
     # A long description goes on in the next line.
     assert [line.split()[0] for line in lines if not line.startswith(" ")] == list(shipped())

@@ -42,14 +42,16 @@ def describe(ec2: Stubber, *reservations: Mapping[str, Any]) -> None:
     ec2.add_response("describe_capacity_reservations", {"CapacityReservations": [*reservations]})
 
 
-def on_block(selection: Mapping[str, Any]) -> Callable[[dict[str, Any]], None]:
+def on_block(
+    selection: Mapping[str, Any], minimum: int = 0, maximum: int = 2
+) -> Callable[[dict[str, Any]], None]:
     """Return the change of a blueprint that gives its pool a Capacity Block of two P5 in one zone."""
 
     def change(spec: dict[str, Any]) -> None:
         spec["pools"][0].update(
             instanceTypes=["p5.48xlarge"],
             purchase={"capacityBlock": dict(selection)},
-            nodes={"max": 2},
+            nodes={"min": minimum, "max": maximum},
             availabilityZone="us-west-2b",
         )
 
@@ -97,6 +99,14 @@ def test_each_fact_that_differs_has_a_line(
     assert words in finding.message
     command = finding.command or ""
     assert command.endswith(f"--capacity-reservation-ids {BLOCK} --region us-west-2")
+
+
+def test_nodes_that_the_pool_keeps_must_be_reserved(make_context: Make, ec2: Stubber) -> None:
+    """Counting only the nodes that workers fill turns this red: it would be a warning."""
+    describe(ec2, FITTING)
+    (finding,) = capacity_checks.reservations(make_context(on_block({"id": BLOCK}, 3, 4)))
+    assert finding.severity == "error"
+    assert "its workers need 3 nodes, it may have 4; reserve more, or lower replicas" in finding.message
 
 
 @pytest.mark.parametrize(

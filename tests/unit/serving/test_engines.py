@@ -53,6 +53,21 @@ def options(process: Process) -> dict[str, str | None]:
     }
 
 
+@pytest.mark.parametrize(
+    ("accelerator", "tokens"),
+    [
+        ("l40s", 2048),
+        ("a100-80gb", 2048),
+        ("h100", 8192),
+        ("h200", 8192),
+        ("b200", 16384),
+    ],
+)
+def test_steps_of_vllm_are_as_large_as_its_defaults(accelerator: str, tokens: int) -> None:
+    """An A100 gets the smallest, however much memory it has (vllm-project/vllm#17885)."""
+    assert ENGINES["vllm"].step_tokens(catalog.accelerators()[accelerator]) == tokens
+
+
 def test_sglang_is_told_of_both_roles() -> None:
     prefill, decode = map(options, workers_of(disaggregated("sglang")))
     assert prefill == {

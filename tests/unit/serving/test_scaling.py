@@ -187,7 +187,9 @@ def test_prefill_workers_are_guarded_by_requests_without_a_first_token() -> None
 
 def test_the_load_of_every_worker_is_counted_once_however_many_frontends_report_it() -> None:
     tokens, queue, _ = scaling_of(worker_of()).triggers
-    assert "sum(max by (worker_id, dp_rank) (dynamo_frontend_worker_active_decode_blocks{" in tokens.query
+    # The plan gives vLLM blocks of 64 tokens.
+    counted = "64 * sum(max by (worker_id, dp_rank) (dynamo_frontend_worker_active_decode_blocks{"
+    assert tokens.query.startswith(counted)
     assert queue.query == 'sum(dynamo_frontend_queued_requests{release="qwen3-8b-elastic",role="frontend"})'
 
 

@@ -48,7 +48,9 @@ def test_a_host_has_room_for_as_many_tasks_as_its_neuron_devices_allow(known: In
     hosts = NeuronHosts(known.accelerator_count, known.accelerator.cores, "CORES", known.vcpu)
     for devices in device_groups(known) or range(1, known.accelerator_count + 1):
         part = NeuronPart(folder="", devices=devices, of=hosts.devices, cores=hosts.cores, variable="CORES")
-        assert known.vcpu * _CPU_UNITS // hosts.cpu_units(part) == known.accelerator_count // devices
+        tasks = known.accelerator_count // devices
+        assert known.vcpu * _CPU_UNITS // hosts.cpu_units(part) == tasks
+        assert tasks * hosts.cpu_units(part) <= (known.vcpu - 1) * _CPU_UNITS, "the system has no vCPU"
 
 
 @pytest.mark.parametrize(("name", "tasks"), [("inf2", 1), ("trn2", 4)])

@@ -24,7 +24,10 @@ from inference_blueprints.report.plan.sections.quotas import QUOTAS
 from inference_blueprints.report.plan.sections.tokens import TOKEN_PRICES, WITHOUT_PROFILE
 from inference_blueprints.report.plan.summary import summarise
 from inference_blueprints.report.pricing.rates import CustomRates
+from inference_blueprints.resources import blueprints_directory
+from inference_blueprints.serving.performance import role_capacity
 from inference_blueprints.serving.plan import build_plan
+from inference_blueprints.serving.resolved import resolve
 
 #: System nodes: 2 m7i.xlarge of 4 vCPUs run; at the most 3 * 4 + 20 m7i.4xlarge * 16 = 332.
 _SYSTEM_QUOTA = ("L-1216C47A", 8, 332)
@@ -348,6 +351,35 @@ def test_frontends_beyond_the_system_nodes_are_in_the_month(quickstart_document:
     assert month["nodes that Karpenter adds to them"] == pytest.approx(
         730 * 72 / 4 * _usd("m7i.xlarge"), abs=0.01
     )
+
+
+def test_a_faster_volume_costs_throughput_and_operations(quickstart_document: dict[str, Any]) -> None:
+    """Leaving out the operations turns this red: 4 of them are needed for each MiB/s."""
+    snapshot = {"ebsSnapshot": {"id": "snap-0a1b2c3d"}}
+    pool = _pool("l40s", ["g6e.12xlarge"], 2, imageAcceleration=snapshot)
+    workers = {"pool": "l40s", "replicas": 4, "tensorParallelSize": 1}
+    month = _month(_plan(quickstart_document, {"pools": [pool], "workers": workers}))
+    # 20,000 Mbit/s allow 2,384 MiB/s, a volume has at most 1,000, and 125 of them and 3,000 IOPS are free.
+    speed = 875 * _service("gp3_throughput") + 1_000 * _service("gp3_operations")
+    assert month["EBS volumes of pool l40s"] == pytest.approx((6 + 200) * _service("gp3_storage") + speed)
+
+
+@pytest.mark.parametrize("peak", [1, 60])
+def test_the_slower_role_decides_the_price_of_tokens(peak: int) -> None:
+    """Taking the faster of prefill and decode turns this red."""
+    text = (blueprints_directory() / "p5en-disaggregated.yaml").read_text(encoding="utf-8")
+    text = text.replace("peakRequestsPerSecond: 30", f"peakRequestsPerSecond: {peak}")
+    blueprint = parse_blueprint(text, "by-hand.yaml").blueprint
+    roles = [role_capacity(resolved) for resolved in resolve(blueprint, 0, 0)]
+    full = [each.full_requests_per_second for each in roles if each]
+    assert len(full) == 2
+    assert full[0] != pytest.approx(full[1])
+    (price,) = summarise(blueprint, build_plan(blueprint))[TOKEN_PRICES]
+    assert price.requests_per_second == pytest.approx(min(peak, *full))
+    assert price.usd_per_million_tokens is not None
+    assert price.usd_per_million_tokens_full is not None
+    usd = price.usd_per_million_tokens * price.requests_per_second
+    assert price.usd_per_million_tokens_full == pytest.approx(usd / min(full))
 
 
 def test_a_month_says_from_when_extended_support_costs_more(quickstart_document: dict[str, Any]) -> None:
