@@ -12,8 +12,11 @@ from typing import Final, Literal
 
 from inference_catalog.entry_builder import build_entry
 from inference_catalog.hardware import InstanceType
+from inference_contracts.units import GB
 
-_SUPPORT_ENDS: Final = Path(__file__).resolve().parent / "data" / "support_ends.json"
+_DATA: Final = Path(__file__).resolve().parent / "data"
+_SUPPORT_ENDS: Final = _DATA / "support_ends.json"
+_HUB_LIMITS: Final = _DATA / "hub_limits.json"
 
 # Limits that decide how many clusters and accounts a fleet needs.
 
@@ -87,6 +90,44 @@ def support_ends() -> tuple[SupportEnd, ...]:
     return tuple(
         build_entry(SupportEnd, {"name": name, **each}, _SUPPORT_ENDS) for name, each in entries.items()
     )
+
+
+# What the Hugging Face Hub answers.
+
+
+@dataclass(frozen=True, slots=True)
+class HubLimits:
+    """Limits of the Hub, and what a download asks of it."""
+
+    source: str
+    date: str
+    """`source`, `date`: Pages of the figures, and when they were read."""
+    anonymous_requests: int
+    user_requests: int
+    """`anonymous_requests`, `user_requests`: Requests for files in a window, of an address without a token
+    and of a user with one. Beyond them the Hub answers 429."""
+    window_minutes: int
+    """Length of the window."""
+    file_gb: int
+    """Largest size of a file of weights, in GB."""
+    requests_per_file: int
+    """Requests with which a file is downloaded."""
+
+    def requests(self, size_bytes: int) -> int:
+        """Return the least number of requests with which weights of a size are downloaded once.
+
+        Parameters
+        ----------
+        size_bytes
+            Size of the weights, in bytes.
+        """
+        return self.requests_per_file * -(-size_bytes // (self.file_gb * GB))
+
+
+@cache
+def hub_limits() -> HubLimits:
+    """Return the limits of the Hugging Face Hub."""
+    return build_entry(HubLimits, json.loads(_HUB_LIMITS.read_text(encoding="utf-8")), _HUB_LIMITS)
 
 
 #: "A NAT gateway supports 5 Gbps of bandwidth and automatically scales up to 100 Gbps"

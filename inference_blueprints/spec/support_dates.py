@@ -17,10 +17,10 @@ from inference_catalog.catalogue import shipped
 from inference_catalog.limits import SupportEnd, support_ends
 from inference_catalog.releases import version_order
 from inference_contracts.errors import Finding
+from inference_contracts.units import HOURS_PER_MONTH
 
 #: Time before the end of support in which it is said: an upgrade needs a plan.
 _NOTICE = timedelta(days=60)
-_HOURS_PER_MONTH = 730
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ def kubernetes_notice(blueprint: Blueprint, now: datetime) -> KubernetesNotice |
     today, soon = now.date().isoformat(), (now + _NOTICE).date().isoformat()
     standard, extended = release.standard_support_ends, release.extended_support_ends
     usd = catalog.service_prices(blueprint.spec.environment.region).usd("eks_extended_support")
-    price = f"{usd:.2f} USD more per hour ({usd * _HOURS_PER_MONTH:,.0f} a month)"
+    price = f"{usd:.2f} USD more per hour ({usd * HOURS_PER_MONTH:,.0f} a month)"
     if today >= extended:
         message = f"EKS has not supported {eks.version} since {extended}"
         return KubernetesNotice("error", message, "set a newer cluster.eks.version")

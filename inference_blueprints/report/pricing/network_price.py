@@ -16,9 +16,8 @@ from typing import Final
 
 import inference_catalog as catalog
 from inference_blueprints.report.figures import CostItem
-from inference_blueprints.serving.estimates.node_copies import reads_node_copy
+from inference_blueprints.serving.estimates.node_copies import weight_downloads
 from inference_blueprints.serving.estimates.request_estimates import request_seconds
-from inference_blueprints.serving.nodes.node_share import replicas_per_node
 from inference_blueprints.serving.resolved import ResolvedWorkers, common_zone
 from inference_blueprints.serving.stacks import STACKS
 from inference_blueprints.spec.derived import platform_zones
@@ -149,7 +148,9 @@ def _hourly(name: str, assumption: str, usd_per_hour: float) -> CostItem:
 
 def _downloads(roles: Sequence[ResolvedWorkers], services: ServicePrices) -> Iterator[CostItem]:
     """Yield the price of the weights that workers or nodes fetch from the Hub through NAT gateways."""
-    size = sum(each.shape.weight_bytes * _copies(each) for each in roles if not each.model.weights.in_s3)
+    size = sum(
+        each.shape.weight_bytes * weight_downloads(each) for each in roles if not each.model.weights.in_s3
+    )
     size += sum(each.draft_file_bytes * each.workers.maximum * each.nodes for each in roles)
     if size:
         usd = size / GB * services.usd("nat_gateway_data")
@@ -159,11 +160,3 @@ def _downloads(roles: Sequence[ResolvedWorkers], services: ServicePrices) -> Ite
             round(usd, _DECIMALS),
             usd_per_month_least=0.0 if any(each.workers.scaled_by for each in roles) else None,
         )
-
-
-def _copies(workers: ResolvedWorkers) -> int:
-    """Return how often workers fetch their weights: once per worker, or once per full node if they share."""
-    pods = workers.workers.maximum * workers.nodes
-    if not reads_node_copy(workers):
-        return workers.workers.maximum
-    return -(-pods // min(replicas_per_node(each, workers.accelerators_per_node) for each in workers.types))

@@ -43,6 +43,7 @@ from inference_blueprints.serving.checks.support_checks import (
 from inference_blueprints.serving.engines.worker_sizing import worker_memory, worker_sizing
 from inference_blueprints.serving.estimates.cache_tiers import shared_cache_findings, whole_kv_bytes_per_token
 from inference_blueprints.serving.estimates.disk import disk_findings
+from inference_blueprints.serving.estimates.node_copies import hub_findings
 from inference_blueprints.serving.resolved import ResolvedWorkers, UnresolvedError, engine_release, resolve
 from inference_blueprints.spec import types as spec
 from inference_blueprints.spec.invalid_values import decidable, usable
@@ -132,6 +133,7 @@ def _workers_findings(resolved: ResolvedWorkers, *, arguments_are_right: bool) -
         # Without memory for one request, there is no longest request to compare with.
         found += [] if _wrong(of_memory) else media_findings(resolved, sizing)
     found += disk_findings(resolved)
+    found += hub_findings(resolved)
     # Warnings compare sizes, and with an error the sizes will change.
     return [*filter(_is_error, found)] if _wrong(found) else found
 

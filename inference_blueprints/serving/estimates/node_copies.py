@@ -23,9 +23,11 @@ from inference_blueprints.serving.weights_loading import (
     weights_source,
 )
 from inference_blueprints.spec import types as spec
+from inference_blueprints.spec.derived import platform_zones
 from inference_blueprints.spec.invalid_values import usable
 from inference_catalog import InstanceType
 from inference_catalog.catalogue import shipped
+from inference_catalog.limits import hub_limits
 from inference_contracts.errors import Finding
 from inference_contracts.units import GB, MIB, MIB_PER_GIB
 
@@ -52,6 +54,51 @@ def uses_node_cache(resolved: ResolvedWorkers) -> bool:
 def reads_node_copy(resolved: ResolvedWorkers) -> bool:
     """Return whether the workers load the weights from their node's copy."""
     return _wants_copy(resolved.blueprint, resolved.model) and uses_node_cache(resolved)
+
+
+def weight_downloads(resolved: ResolvedWorkers) -> int:
+    """Return how often workers fetch their weights: once per worker, or once per full node if they share."""
+    pods = resolved.workers.maximum * resolved.nodes
+    if not reads_node_copy(resolved):
+        return resolved.workers.maximum
+    return -(-pods // min(replicas_per_node(each, resolved.accelerators_per_node) for each in resolved.types))
+
+
+#: Downloads and bytes from which a fleet's traffic from the Hub is said even below its limits.
+_MANY_DOWNLOADS, _MANY_BYTES = 10, 2000 * GB
+
+
+def hub_findings(resolved: ResolvedWorkers) -> Iterator[Finding]:
+    """Warn if workers that start together ask more of the Hub than it answers.
+
+    Without a token, the Hub counts the requests of an address, here of each NAT gateway; with one, those of
+    its user.
+
+    Yields: At most one warning.
+    """
+    weights, limits = resolved.model.weights, hub_limits()
+    if weights.in_s3 or not weights.hugging_face or weights.gguf:
+        return
+    size, downloads = resolved.shape.weight_bytes, weight_downloads(resolved)
+    requests = downloads * limits.requests(size)
+    zones = len(platform_zones(resolved.blueprint.spec.environment)) or 1
+    if weights.token_secret_arn:
+        share, limit, whose = requests, limits.user_requests, "the user of a token"
+    else:
+        share, limit, whose = -(-requests // zones), limits.anonymous_requests, "an address without a token"
+    is_large = downloads >= _MANY_DOWNLOADS and size * downloads >= _MANY_BYTES
+    if share <= limit and not is_large:
+        return
+    who = "nodes" if reads_node_copy(resolved) else "workers"
+    through = "" if weights.token_secret_arn else f", {share:,} through each of {zones} NAT gateways"
+    message = (
+        f"{downloads} {who} download {size / GB:,.0f} GB each from the Hub, {size * downloads / GB:,.0f} GB "
+        f"if all start, in at least {requests:,} requests{through}; the Hub answers {limit:,} in "
+        f"{limits.window_minutes} minutes to {whose}, and 429 beyond them, with which a worker does not "
+        "start; set 'mirror: {}' with a commit as 'revision', and the platform copies the repository once "
+        "to S3"
+    )
+    yield Finding((*resolved.model_path, "weights"), message, "warning")
 
 
 def streams_weights(resolved: ResolvedWorkers) -> bool:

@@ -9,7 +9,9 @@ import pytest
 
 import inference_catalog as catalog
 from inference_blueprints.serving.checks.serving_checks import serving_findings
+from inference_blueprints.serving.estimates.node_copies import hub_findings
 from inference_blueprints.serving.plan import build_plan
+from inference_blueprints.serving.resolved import resolve
 from inference_blueprints.serving.types import ModelPlan, Process, SecretValue, WeightsBucket
 from inference_blueprints.spec.types import Blueprint
 from inference_contracts.errors import Finding
@@ -233,3 +235,36 @@ def test_kv_cache_on_nvme_takes_what_the_shared_copy_leaves(make_blueprint: Make
 
     # A share of the bound: 4 workers give up 15 GiB each, and no longer have 4 copies.
     assert disk_gib(200) == pytest.approx(disk_gib(140) - 15, abs=1)
+
+
+def hub_warnings(blueprint: Blueprint) -> list[str]:
+    return [
+        each.message
+        for index, _ in enumerate(blueprint.spec.models[0].deployments)
+        for resolved in resolve(blueprint, 0, index)
+        for each in hub_findings(resolved)
+    ]
+
+
+def test_many_workers_on_the_hub_are_a_warning_with_what_to_write(make_blueprint: Make) -> None:
+    """Red if a fleet starts at once from the Hub, most of its workers get 429, and nobody said so before."""
+    many = {
+        "instance_types": ["p5.48xlarge"],
+        "nodes": 60,
+        "aggregated": {"tensorParallelSize": 8, "replicas": 40},
+    }
+    large = {"huggingFace": "Qwen/Qwen3-Coder-480B-A35B-Instruct"}
+    [found] = hub_warnings(make_blueprint(weights=large, **many))
+    # 960,310,124,544 bytes are 193 files of 5 GB, with two requests each; three zones have three gateways.
+    assert "40 workers download 960 GB each from the Hub, 38,412 GB if all start" in found
+    assert "at least 15,440 requests, 5,147 through each of 3 NAT gateways; the Hub answers 3,000" in found
+    assert "set 'mirror: {}' with a commit" in found
+    pinned = {"revision": "0" * 40, "mirror": {}}
+    assert hub_warnings(make_blueprint(weights=large | pinned, **many)) == []
+    token = {"tokenSecretArn": "arn:aws:secretsmanager:us-west-2:111122223333:secret:hub-AbCdEf"}
+    [found] = hub_warnings(make_blueprint(weights=large | token, **many))
+    assert "the Hub answers 5,000 in 5 minutes to the user of a token" in found
+
+
+def test_few_workers_on_the_hub_are_none(make_blueprint: Make) -> None:
+    assert hub_warnings(make_blueprint()) == []

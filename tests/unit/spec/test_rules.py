@@ -19,6 +19,7 @@ from inference_blueprints.serving.engines import ENGINES
 from inference_blueprints.spec import sections
 from inference_blueprints.spec.rule import Rule
 from inference_blueprints.spec.rule_table import all_rules, rule_findings
+from inference_blueprints.spec.sections.models.weights import entry_is_of_the_same_model
 from inference_blueprints.spec.structure import keys
 from inference_blueprints.spec.types import Engine, Spec
 from inference_contracts.errors import BlueprintError, Finding
@@ -117,3 +118,25 @@ def test_a_folder_as_teams_write_it_is_a_prefix(key: str) -> None:
     text = BASE.replace("  models:\n", f"  teams:\n  - {team}, monthlyBudgetUsd: 10}}\n  models:\n", 1)
     [found] = parse_blueprint(text, "base.yaml").blueprint.spec.teams
     assert found.data_prefixes == [f"s3://acme/{key}"]
+
+
+@pytest.mark.parametrize(
+    ("repository", "entry", "words"),
+    [
+        ("Qwen/Qwen3.5-4B", "Qwen/Qwen3-4B", "states the generation 3.5, not 3"),
+        ("google/gemma-4-12b-it", "google/gemma-3-12b-it", "states the generation 4, not 3"),
+        ("deepseek-ai/DeepSeek-V4-Flash", "deepseek-ai/DeepSeek-V3", "states the generation v4, not v3"),
+        ("acme/Qwen3-14B-AWQ", "Qwen/Qwen3-4B", "states the size 14b, not 4b"),
+        ("acme/qwen3-4b-support", "Qwen/Qwen3-4B", None),
+        ("RedHatAI/Meta-Llama-3.1-8B-Instruct-FP8", "meta-llama/Llama-3.1-8B-Instruct", None),
+        ("acme/own-model-7b", "Qwen/Qwen3-4B", None),
+        ("acme/DeepSeek-R1-0528", "deepseek-ai/DeepSeek-R1", None),
+    ],
+)
+def test_an_entry_of_another_generation_is_a_doubt(repository: str, entry: str, words: str | None) -> None:
+    """Red if a model whose layers differ is sized as its predecessor, and nobody says so."""
+    text = BASE.replace("{huggingFace: Qwen/Qwen3-8B", f"{{huggingFace: {repository}, catalog: {entry}", 1)
+    model = Spec.model_validate(yaml.safe_load(text)["spec"])
+    found = [each.message for each in entry_is_of_the_same_model(model)]
+    assert len(found) == bool(words)
+    assert all(words in each for each in found if words)

@@ -134,6 +134,56 @@ def revision_is_pinned(spec: Spec) -> Iterator[Finding]:
             yield Finding(path, message, "warning")
 
 
+@rule
+def entry_is_of_the_same_model(spec: Spec) -> Iterator[Finding]:
+    """Warn if the names of a repository and of its entry state different generations or sizes.
+
+    A generation may have other layers: Qwen3.5 has linear attention, Qwen3 has none. Then memory, speed and
+    prices would be those of another model, and nothing else would say so.
+    """
+    for path, weights in _each(spec):
+        entry, repository = weights.catalog, weights.hugging_face
+        if (
+            entry is None
+            or repository is None
+            or entry not in weights.entries
+            or repository in weights.entries
+        ):
+            continue
+        named, meant = _named_traits(repository, entry), _named_traits(entry, entry)
+        for trait, text in meant.items():
+            if trait in named and named[trait] != text:
+                message = (
+                    f"got {quote(entry)} for {quote(repository)}, whose name states the {trait} "
+                    f"{named[trait]}, not {text}: memory, speed and prices are those of the entry, and layers "
+                    f"of another {trait} may differ; name its own entry, or make one from its config.json "
+                    "with `blueprints models add`, which refuses classes whose memory is not counted"
+                )
+                yield Finding((*path, "catalog"), message, "warning")
+                break
+
+
+_SIZE = re.compile(r"(?:\d+x)?\d+(?:\.\d+)?[bm]")
+_GENERATION = re.compile(r"[vkrm]?\d{1,2}(?:\.\d+)?")
+
+
+def _named_traits(repository: str, entry: str) -> dict[str, str]:
+    """Return generation and size as the name of a repository states them, if it has the entry's family."""
+    words = [re.split(r"[-_]", each.rpartition("/")[2].casefold()) for each in (repository, entry)]
+    family = re.sub(r"[\d.]+$", "", words[1][0])
+    place = next((at for at, each in enumerate(words[0]) if re.sub(r"[\d.]+$", "", each) == family), None)
+    if place is None:
+        return {}
+    own, *after = words[0][place:]
+    found = {}
+    attached = own.removeprefix(family)
+    generation = attached or next(iter(after[:1]), "")
+    if _GENERATION.fullmatch(generation):
+        found["generation"] = generation
+    sizes = [each for each in after if _SIZE.fullmatch(each)]
+    return found | ({"size": sizes[0]} if sizes else {})
+
+
 def _is_commit(revision: str | None) -> bool:
     """Return whether a revision is a full commit id."""
     # `str` raises for an invalid value; `re` would raise a TypeError.
