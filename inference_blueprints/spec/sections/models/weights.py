@@ -155,8 +155,8 @@ def entry_is_of_the_same_model(spec: Spec) -> Iterator[Finding]:
             if trait in named and named[trait] != text:
                 message = (
                     f"got {quote(entry)} for {quote(repository)}, whose name states the {trait} "
-                    f"{named[trait]}, not {text}: memory, speed and prices are those of the entry, and layers "
-                    f"of another {trait} may differ; name its own entry, or make one from its config.json "
+                    f"{named[trait]}, not {text}: memory, speed and prices are those of the entry, and "
+                    f"layers of another {trait} may differ; name its own entry, or make one from its config.json "
                     "with `blueprints models add`, which refuses classes whose memory is not counted"
                 )
                 yield Finding((*path, "catalog"), message, "warning")
