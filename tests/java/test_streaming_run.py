@@ -50,6 +50,9 @@ def test_nothing_is_lost_or_twice_although_the_job_is_killed(tmp_path: Path) -> 
     assert streaming["prefixCacheHitRatio"] > 0.3
     states = {part["name"]: part["state"] for part in document["parts"]}
     assert (states["Kafka"], states["Streaming job shopper"]) == ("real", "real")
+    assert not (run.run_directory / "streaming" / "tmp").exists(), "55 MB of Flink"
+    assert streaming["waitingMs"]["p50"] > 0
+    assert streaming["processingMs"]["p50"] > 0
     assert "0 lost, 0 duplicated" in " ".join(run.output.split())
     # The restart went on from a checkpoint, and the answers are values of the schema.
     assert " from checkpoint " in (run.run_directory / "streaming" / "flink-2.log").read_text()

@@ -68,6 +68,7 @@ def java_command(
     module: str,
     program: str,
     *arguments: str,
+    temporary: Path,
     machine: Sequence[str] = START_QUICKLY,
     options: Sequence[str] = (),
 ) -> list[str]:
@@ -75,6 +76,8 @@ def java_command(
 
     program: Its class, with the package.
     arguments: Arguments of the program.
+    temporary: Folder for temporary files. It is emptied: a program that was killed left its files there.
+        Java does not read ``TMPDIR``.
     machine: Collector and compiler of the virtual machine.
     options: Its further options.
     Raises RuntimeError if the module is not built.
@@ -84,7 +87,11 @@ def java_command(
     if java is None or not path.is_file():
         raise RuntimeError(f"{module} is not built")
     class_path = os.pathsep.join((str(target / "classes"), path.read_text(encoding="utf-8").strip()))
-    return [java, *machine, *options, "-cp", class_path, program, *arguments]
+    shutil.rmtree(temporary, ignore_errors=True)
+    temporary.mkdir(parents=True)
+    # Without counters, which are files in /tmp wherever temporary files are.
+    own = ("-XX:-UsePerfData", f"-Djava.io.tmpdir={temporary.resolve()}")
+    return [java, *machine, *own, *options, "-cp", class_path, program, *arguments]
 
 
 def _digest(folder: Path) -> str:

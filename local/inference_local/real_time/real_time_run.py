@@ -220,6 +220,7 @@ def _start(
         model.name,
         str(round(limits.deadline_millis)),
         str(model.workload.output_tokens),
+        temporary=directory / f"ad-server-{model.name}-tmp",
         options=_OPTIONS,
     )
     processes.start(f"ad server of {model.name}", command, environment=dict(os.environ), log_path=log)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -27,6 +28,7 @@ from inference_local.streaming.click_stream import (
 )
 from inference_local.streaming.job_processes import (
     MODULES,
+    TEMPORARY,
     JobProcess,
     KafkaProcess,
     local_signal_store,
@@ -116,11 +118,14 @@ def run_streaming(
         step.update(detail="Maven builds the job")
         java_programs.build(MODULES, directory / "maven.log")
         [base_url] = [each.base_url for each in running if each.name == job.model]
-        with ProcessGroup() as processes, ValkeyServer(directory / "valkey") as valkey:
-            step.update(detail="Kafka and Flink start")
-            parts = _start(blueprint, job, base_url, directory, processes=processes, valkey=valkey)
-            with parts.watch:
-                outcome = _replay(job, parts, processes, seconds or _SECONDS, step)
+        try:
+            with ProcessGroup() as processes, ValkeyServer(directory / "valkey") as valkey:
+                step.update(detail="Kafka and Flink start")
+                parts = _start(blueprint, job, base_url, directory, processes=processes, valkey=valkey)
+                with parts.watch:
+                    outcome = _replay(job, parts, processes, seconds or _SECONDS, step)
+        finally:
+            shutil.rmtree(directory / TEMPORARY, ignore_errors=True)
         step.result = f"{outcome.events} events, {outcome.lost} lost, {outcome.duplicated} duplicated"
     return replace(outcome, not_run=tuple(each.name for each in others)), _platform_parts(job)
 

@@ -64,13 +64,25 @@ def test_a_build_that_fails_shows_maven_s_words_and_is_not_taken_for_done(
 
 
 def test_the_command_has_the_class_path_of_the_build(checkout: Path) -> None:
-    command = java_programs.java_command("module", "a.Main", "one", options=("-Xmx1m",))
+    folder = checkout / "run" / "tmp"
+    command = java_programs.java_command("module", "a.Main", "one", temporary=folder, options=("-Xmx1m",))
     target = checkout / "runtime" / "java" / "module" / "target" / "classes"
     assert command[0] == str(checkout / "bin" / "java")
     assert command[-4:] == ["-cp", f"{target}:/m2/a.jar:/m2/b.jar", "a.Main", "one"]
     assert "-Xmx1m" in command
     with pytest.raises(RuntimeError, match="other is not built"):
-        java_programs.java_command("other", "a.Main")
+        java_programs.java_command("other", "a.Main", temporary=folder)
+
+
+def test_temporary_files_are_in_the_run_s_folder_and_a_killed_program_s_go(checkout: Path) -> None:
+    """Each run left 55 MB of Flink in /tmp, whatever TMPDIR said."""
+    folder = checkout / "run" / "tmp"
+    for _ in range(2):
+        command = java_programs.java_command("module", "a.Main", temporary=folder)
+        assert list(folder.iterdir()) == []
+        (folder / "minicluster_1").mkdir()
+    assert f"-Djava.io.tmpdir={folder}" in command
+    assert "-XX:-UsePerfData" in command
 
 
 def test_missing_tools_are_named(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,12 +16,15 @@ import org.apache.flink.client.program.PackagedProgramUtils;
 import org.apache.flink.configuration.CheckpointingOptions;
 import org.apache.flink.configuration.Configuration;
 import org.apache.flink.configuration.ExternalizedCheckpointRetention;
+import org.apache.flink.configuration.GlobalConfiguration;
 import org.apache.flink.configuration.JobManagerOptions;
 import org.apache.flink.configuration.MetricOptions;
 import org.apache.flink.configuration.RestOptions;
 import org.apache.flink.configuration.RestartStrategyOptions;
 import org.apache.flink.configuration.StateBackendOptions;
 import org.apache.flink.configuration.TaskManagerOptions;
+import org.apache.flink.core.fs.FileSystem;
+import org.apache.flink.core.plugin.PluginUtils;
 import org.apache.flink.runtime.jobgraph.JobGraph;
 import org.apache.flink.runtime.jobgraph.SavepointRestoreSettings;
 import org.apache.flink.runtime.jobmaster.JobResult;
@@ -32,7 +35,8 @@ import org.apache.flink.runtime.minicluster.MiniClusterConfiguration;
  * Runs the jar of a job in a Flink cluster inside this process.
  *
  * <p>{@code JobRunner JAR[:MORE_JARS] CLASS CHECKPOINT_FOLDER CHECKPOINT_MILLIS PARALLELISM [ARGUMENT...]} If the folder has a
- * complete checkpoint, the job goes on from the newest, as Managed Service for Apache Flink does after a failure.
+ * complete checkpoint, the job goes on from the newest, as Managed Service for Apache Flink does after a failure. Like every
+ * Flink cluster, it reads the folders FLINK_CONF_DIR and FLINK_PLUGINS_DIR, if the environment names them.
  */
 public final class JobRunner {
     private static final int FIXED = 5;
@@ -52,6 +56,7 @@ public final class JobRunner {
         Path checkpoints = Path.of(arguments[2]);
         int parallelism = Integer.parseInt(arguments[4]);
         Configuration settings = settings(checkpoints, Long.parseLong(arguments[3]));
+        FileSystem.initialize(settings, PluginUtils.createPluginManagerFromRootFolder(settings));
         Optional<Path> newest = newest(checkpoints);
         JobGraph job = job(arguments, settings, parallelism, newest);
         MiniClusterConfiguration cluster = new MiniClusterConfiguration.Builder()
@@ -94,7 +99,7 @@ public final class JobRunner {
     }
 
     private static Configuration settings(Path checkpoints, long millis) {
-        Configuration settings = new Configuration();
+        Configuration settings = GlobalConfiguration.loadConfiguration();
         for (var address : List.of(JobManagerOptions.BIND_HOST, TaskManagerOptions.BIND_HOST, RestOptions.BIND_ADDRESS)) {
             settings.set(address, "127.0.0.1");
         }
