@@ -138,7 +138,7 @@ def waiting_and_processing(
     An event waits for the debounce, for newer events that replace its version, and for a place among calls.
     From the start of the call until readers see the signal, it is processed.
 
-    events: Session and time of each event, in milliseconds since 1970.
+    events: Session and time of each event that was sent at its time, in milliseconds since 1970.
     outage: When the job was down. Events of that time, and those that were visible after it began, are left
         out.
     """

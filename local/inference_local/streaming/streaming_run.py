@@ -166,9 +166,8 @@ def _replay(
 ) -> StreamingOutcome:
     """Send the stream, kill the job in the middle, wait until nothing more happens, and count."""
     began = time.time() + _LEAD_SECONDS
-    clicks = click_stream(
-        job, seconds=seconds, began_millis=round(began * MILLISECONDS_PER_SECOND), seed=_SEED
-    )
+    began_millis = round(began * MILLISECONDS_PER_SECOND)
+    clicks = click_stream(job, seconds=seconds, began_millis=began_millis, seed=_SEED)
     expected = expected_of(clicks)
     superseded: list[int | None] = [None]
     with parts.kafka.producer(job, clicks, began) as producer:
@@ -193,7 +192,15 @@ def _replay(
         time.sleep(_SETTLE_PAUSE_SECONDS)
         found = parts.left_behind()
     look()
-    return _outcome(job, clicks, expected, found, superseded=superseded, killed=killed, seconds=seconds)
+    in_order = [
+        (click.session, click.millis)
+        for click in clicks
+        if click.kind == "event"
+        and click.millis == began_millis + round(click.due_seconds * MILLISECONDS_PER_SECOND)
+    ]
+    return _outcome(
+        job, clicks, expected, found, in_order, superseded=superseded, killed=killed, seconds=seconds
+    )
 
 
 def _outcome(
@@ -201,6 +208,7 @@ def _outcome(
     clicks: Sequence[Click],
     expected: Expected,
     found: LeftBehind,
+    in_order: Sequence[tuple[str, int]],
     *,
     superseded: Sequence[int | None],
     killed: float,
@@ -212,8 +220,7 @@ def _outcome(
     recovered = next((each.seen_millis for each in found.sightings if each.seen_millis > first), None)
     outage = Outage(killed, found.sightings[-1].seen_millis if recovered is None else recovered)
     p50, p99, longest = latencies(found.sightings, outage)
-    events = [(click.session, click.millis) for click in clicks if click.kind == "event"]
-    waiting, processing = waiting_and_processing(events, found, outage)
+    waiting, processing = waiting_and_processing(in_order, found, outage)
     kinds = [click.kind for click in clicks]
     known = [each for each in superseded if each is not None]
     return StreamingOutcome(
