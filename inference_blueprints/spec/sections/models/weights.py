@@ -156,8 +156,8 @@ def entry_is_of_the_same_model(spec: Spec) -> Iterator[Finding]:
                 message = (
                     f"got {quote(entry)} for {quote(repository)}, whose name states the {trait} "
                     f"{named[trait]}, not {text}: memory, speed and prices are those of the entry, and "
-                    f"layers of another {trait} may differ; name its own entry, or make one from its config.json "
-                    "with `blueprints models add`, which refuses classes whose memory is not counted"
+                    f"layers of another {trait} may differ; name its own entry, or make one from its "
+                    "config.json with `blueprints models add`, which refuses classes that it does not count"
                 )
                 yield Finding((*path, "catalog"), message, "warning")
                 break

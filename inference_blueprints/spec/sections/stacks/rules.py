@@ -67,6 +67,33 @@ def frontends_are_dynamo_s(spec: Spec) -> Iterator[Finding]:
 
 
 @rule
+def model_survives_the_loss_of_a_system_node(spec: Spec) -> Iterator[Finding]:
+    """Warn if all requests of several workers pass through one process, which a lost node takes away.
+
+    llm-d's approximate scorer has one router, and Envoy refuses requests while its picker is down
+    (``failure_mode_allow: false``; llm-d/llm-d-router#1593, #2051).
+    """
+    for index, model in usable(spec.models):
+        workers = [each.minimum for _, item in usable(model.deployments) for each in item.workers.values()]
+        path = ("spec", "models", index)
+        if sum(workers) <= 1:
+            continue
+        if model.stack.llm_d and model.stack.llm_d.prefix_scorer == "approximate":
+            precise = "set 'prefixScorer: precise', which has two, or " if model.task == "generate" else ""
+            message = (
+                "the approximate scorer has one router, which refuses requests while it is down: if its "
+                f"system node is lost, no worker gets requests until it runs on another; {precise}{_DYNAMO}"
+            )
+            yield Finding((*path, "stack", "llmD"), message, "warning")
+        elif model.stack.dynamo and model.frontend and model.frontend.replicas == 1:
+            message = (
+                "got 1, so no worker gets requests while this frontend is down or its system node is lost; set "
+                "2 or more, or leave it out"
+            )
+            yield Finding((*path, "frontend", "replicas"), message, "warning")
+
+
+@rule
 def direct_workers_are_whole(spec: Spec) -> Iterator[Finding]:
     """Check that workers without a router compute whole requests, and share no KV cache."""
     for index, model in usable(spec.models):
