@@ -68,6 +68,17 @@ NODE_SOURCES: Final[Mapping[str, str]] = {
 }
 #: Names of recorded series: what CloudWatch stores of them, as a regular expression.
 RECORDED_SERIES: Final = "(serving|pool|model|platform|node|worker)_.+"
+#: Series of NVIDIA's exporter that something asks CloudWatch for: GPU health, and a runbook. Agents send no
+#: others, and none of engines and frontends: alarms, dashboards and controllers ask for recorded series, and
+#: KEDA asks the cluster's Prometheus. Fields: https://docs.nvidia.com/datacenter/dcgm/latest/dcgm-api/dcgm-api-field-ids.html
+GPU_SERIES: Final = (
+    "DCGM_FI_DEV_ECC_DBE_VOL_TOTAL",
+    "DCGM_FI_DEV_ECC_SBE_VOL_TOTAL",
+    "DCGM_FI_DEV_GPU_UTIL",
+    "DCGM_FI_DEV_ROW_REMAP_FAILURE",
+    "DCGM_FI_DEV_UNCORRECTABLE_REMAPPED_ROWS",
+    "DCGM_FI_DEV_XID_ERRORS",
+)
 #: Jobs of the cluster's Prometheus, by what they scrape.
 SERVING_JOB: Final = "serving"
 GPU_JOB: Final = "gpu"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from inference_contracts.metric_labels import RECORDED_JOB, RECORDED_SERIES
+from inference_contracts.metric_labels import GPU_SERIES, RECORDED_JOB, RECORDED_SERIES
 
 #: Time between two scrapes.
 SCRAPE_SECONDS: Final = 60
@@ -50,6 +50,12 @@ def platform_collector(region: str, cluster_name: str, jobs: Sequence[Mapping[st
             },
         },
     }
+
+
+def kept_gpu_series() -> dict[str, Any]:
+    """Return the part of a job that keeps the series of GPUs that something asks CloudWatch for."""
+    names = "|".join(GPU_SERIES)
+    return {"metric_relabel_configs": [{"action": "keep", "source_labels": ["__name__"], "regex": names}]}
 
 
 def recorded_job(prometheus: str) -> dict[str, Any]:

@@ -23,7 +23,7 @@ from operations.promql import name_matchers, text_literal
 _WHAT: Final = "what"
 #: Fields: https://docs.nvidia.com/datacenter/dcgm/latest/dcgm-api/dcgm-api-field-ids.html. A field that the
 #: exporter does not export has no series, and counts as zero. Platforms of one account may have nodes of the
-#: same name, so each part selects its platform too.
+#: same name, so each part selects its platform too. Agents send these fields alone (`GPU_SERIES`).
 _PARTS: Final[Mapping[str, str]] = {
     "gpus": "count by (node) (last_over_time(DCGM_FI_DEV_GPU_UTIL{$selected}[2m]))",
     "uncorrectable": "sum by (node) (DCGM_FI_DEV_ECC_DBE_VOL_TOTAL{$selected})",

@@ -67,7 +67,6 @@ class ObservabilityStack(cdk.Stack):
             configuration=insights_configuration(
                 region=self.region,
                 cluster_name=access.cluster_name,
-                namespace=namespace,
                 gpu_namespace=gpu_namespace,
                 traces=observability.traces is not None,
             ),

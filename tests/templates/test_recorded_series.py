@@ -38,6 +38,7 @@ def recorded_jobs(templates: Templates) -> list[tuple[str, dict[str, Any]]]:
     return [
         (agent["name"], job)
         for agent in configuration(templates)["agents"]
+        if "otelConfig" in agent
         for job in agent["otelConfig"]["receivers"]["prometheus/platform"]["config"]["scrape_configs"]
         if job.get("metrics_path") == "/federate"
     ]

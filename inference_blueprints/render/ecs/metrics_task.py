@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from inference_blueprints.render.collector import (
     SCRAPE_SECONDS,
+    kept_gpu_series,
     platform_collector,
     received_traces,
     recorded_job,
@@ -173,7 +174,9 @@ def _agent(platform: str, jobs: tuple[str, ...], region: str, *, traces: bool) -
     be empty: it is the example of the Amazon CloudWatch User Guide, "Deploy the CloudWatch agent on Amazon
     ECS", and nobody sends to it.
     """
-    scraped = [recorded_job("127.0.0.1:9090"), *(_scrape_job(job, SCRAPE_SECONDS) for job in jobs)]
+    scraped = [recorded_job("127.0.0.1:9090")]
+    if GPU_JOB in jobs:
+        scraped.append({**_scrape_job(GPU_JOB, SCRAPE_SECONDS), **kept_gpu_series()})
     own: dict[str, Any] = {
         "agent": {"region": region},
         "metrics": {"metrics_collected": {"statsd": {"service_address": "127.0.0.1:8125"}}},

@@ -2,8 +2,8 @@
 
 The keys are those of the add-on's chart (aws-observability/helm-charts v6.4.0,
 charts/amazon-cloudwatch-observability/values.yaml and its templates), which the add-on installs. The agent of
-each node scrapes the pods of its own node, so that every pod is scraped once. What Prometheus records is read
-by the agent of the cluster, which is one pod.
+each node scrapes the exporter of GPUs of its own node. What Prometheus records is read by the agent of the
+cluster, which is one pod. Nobody asks CloudWatch for the series of engines and frontends, so none are sent.
 """
 
 from __future__ import annotations
@@ -13,18 +13,12 @@ from urllib.parse import urlsplit
 
 from inference_blueprints.render.collector import (
     SCRAPE_SECONDS,
+    kept_gpu_series,
     platform_collector,
     received_traces,
     recorded_job,
 )
-from inference_catalog.catalogue import shipped
-from inference_contracts.metric_labels import (
-    CLUSTER_SOURCES,
-    GPU_JOB,
-    METRICS_PORT_SOURCE,
-    PROMETHEUS_ADDRESS,
-    SERVING_JOB,
-)
+from inference_contracts.metric_labels import GPU_JOB, PROMETHEUS_ADDRESS
 
 #: Names that the chart gives its agents.
 _NODE_AGENT = "cloudwatch-agent"
@@ -32,23 +26,19 @@ _CLUSTER_AGENT = "cloudwatch-agent-cluster-scraper"
 
 
 def insights_configuration(
-    *, region: str, cluster_name: str, namespace: str, gpu_namespace: str | None, traces: bool
+    *, region: str, cluster_name: str, gpu_namespace: str | None, traces: bool
 ) -> dict[str, Any]:
     """Return the configuration values of the add-on.
 
     region: Region of the platform.
     cluster_name: Name of the cluster, which every metric carries.
-    namespace: Namespace of the models.
     gpu_namespace: Namespace of the exporter of GPU metrics. None if no node has NVIDIA accelerators.
     traces: Whether the agent accepts traces, on the ports of OTLP.
     """
-    node_jobs = [_serving_job(namespace)]
+    agent: dict[str, Any] = {"name": _NODE_AGENT}
     if gpu_namespace:
-        node_jobs.append(_gpu_job(gpu_namespace, cluster_name))
-    agent: dict[str, Any] = {
-        "name": _NODE_AGENT,
-        "otelConfig": platform_collector(region, cluster_name, node_jobs),
-    }
+        jobs = [_gpu_job(gpu_namespace, cluster_name)]
+        agent["otelConfig"] = platform_collector(region, cluster_name, jobs)
     cluster_agent = {
         "name": _CLUSTER_AGENT,
         "mode": "deployment",
@@ -76,41 +66,13 @@ def insights_configuration(
     }
 
 
-def _job(name: str, namespace: str, relabel: list[dict[str, Any]]) -> dict[str, Any]:
-    """Return a job that scrapes the pods of a namespace on the agent's own node."""
-    on_node = {
-        "action": "keep",
-        "source_labels": ["__meta_kubernetes_pod_node_name"],
-        "regex": "${env:K8S_NODE_NAME}",
-    }
-    return {
-        "job_name": name,
-        "scrape_interval": f"{SCRAPE_SECONDS}s",
-        "kubernetes_sd_configs": [{"role": "pod", "namespaces": {"names": [namespace]}}],
-        "relabel_configs": [on_node, *relabel],
-    }
-
-
-def _serving_job(namespace: str) -> dict[str, Any]:
-    """Return the job of serving pods, with the labels and without the metrics that Prometheus has."""
-    one_port = {
-        "action": "keepequal",
-        "source_labels": ["__meta_kubernetes_pod_container_port_number"],
-        "target_label": METRICS_PORT_SOURCE,
-    }
-    labels = [
-        {"action": "replace", "source_labels": [source], "target_label": name}
-        for name, source in CLUSTER_SOURCES.items()
-    ]
-    dropped = shipped().serving_metrics.dropped_names
-    return {
-        **_job(SERVING_JOB, namespace, [one_port, *labels]),
-        "metric_relabel_configs": [{"action": "drop", "source_labels": ["__name__"], "regex": dropped}],
-    }
-
-
 def _gpu_job(namespace: str, platform: str) -> dict[str, Any]:
-    """Return the job of the exporter of GPU metrics."""
+    """Return the job of the exporter of GPU metrics on the agent's own node.
+
+    The API server selects the pods. Without the selector, each of a thousand agents watches the pods of all
+    nodes: 344 MB of memory instead of 39 with 7,816 pods.
+    https://prometheus.io/docs/prometheus/latest/configuration/configuration/#kubernetes_sd_config (selectors)
+    """
     exporter = {
         "action": "keep",
         "source_labels": [
@@ -125,4 +87,16 @@ def _gpu_job(namespace: str, platform: str) -> dict[str, Any]:
         "target_label": "node",
     }
     of_platform = {"action": "replace", "target_label": "platform", "replacement": platform}
-    return _job(GPU_JOB, namespace, [exporter, node, of_platform])
+    return {
+        "job_name": GPU_JOB,
+        "scrape_interval": f"{SCRAPE_SECONDS}s",
+        "kubernetes_sd_configs": [
+            {
+                "role": "pod",
+                "namespaces": {"names": [namespace]},
+                "selectors": [{"role": "pod", "field": "spec.nodeName=${env:K8S_NODE_NAME}"}],
+            }
+        ],
+        "relabel_configs": [exporter, node, of_platform],
+        **kept_gpu_series(),
+    }

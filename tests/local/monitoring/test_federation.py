@@ -26,11 +26,12 @@ _EXPORTERS = {"dcgm_l40s_idle.prom": GPU_JOB, "keda_operator_2.prom": KEDA_JOB}
 def _job() -> dict[str, Any]:
     """Return the rendered job of the agent that reads recorded series."""
     configuration = insights_configuration(
-        region="us-east-1", cluster_name=PLATFORM, namespace="inference", gpu_namespace=None, traces=False
+        region="us-east-1", cluster_name=PLATFORM, gpu_namespace=None, traces=False
     )
     (job,) = [
         job
         for agent in configuration["agents"]
+        if "otelConfig" in agent
         for job in agent["otelConfig"]["receivers"]["prometheus/platform"]["config"]["scrape_configs"]
         if job["job_name"] == RECORDED_JOB
     ]

@@ -202,7 +202,7 @@ def test_a_minute_lists_the_nodes_once(world: HealthWorld, monkeypatch: pytest.M
     assert world.cluster.queries - queries <= 8
 
 
-#: The capacity shift, each minute: lists of ScaledObjects and of autoscalers, and a queue of each of two pools
+#: Of the capacity shift, each minute: two lists, and a queue of each of two pools
 #: (`test_a_run_reads_all_roles_with_two_lists`).
 SHIFT_READS = 4
 

@@ -89,7 +89,7 @@ def test_the_agent_reads_recorded_series_from_prometheus() -> None:
         _environment(_containers(_request("elastic-g6e"))["agent"])["CW_OTEL_CONFIG_CONTENT"]
     )
     jobs = collector["receivers"]["prometheus/platform"]["config"]["scrape_configs"]
-    assert [each["job_name"] for each in jobs] == ["recorded", "serving", "gpu"]
+    assert [each["job_name"] for each in jobs] == ["recorded", "gpu"]
     assert jobs[0]["static_configs"] == [{"targets": ["127.0.0.1:9090"]}]
 
 
