@@ -87,8 +87,8 @@ def model_survives_the_loss_of_a_system_node(spec: Spec) -> Iterator[Finding]:
             yield Finding((*path, "stack", "llmD"), message, "warning")
         elif model.stack.dynamo and model.frontend and model.frontend.replicas == 1:
             message = (
-                "got 1, so no worker gets requests while this frontend is down or its system node is lost; set "
-                "2 or more, or leave it out"
+                "got 1, so no worker gets requests while this frontend is down or its system node is lost; "
+                "set 2 or more, or leave it out"
             )
             yield Finding((*path, "frontend", "replicas"), message, "warning")
 
