@@ -16,6 +16,7 @@ from inference_blueprints.measure.tuning.candidates import RoleShape, TuningCand
 from inference_blueprints.report.plan.cells import counted
 from inference_blueprints.report.pricing.rates import Prices
 from inference_blueprints.report.tables import TextTable
+from inference_blueprints.serving.checks.capability_checks import capability_findings
 from inference_blueprints.serving.engines import ENGINES
 from inference_blueprints.serving.performance import ProfileFinder, operation, role_capacity, speeds
 from inference_blueprints.serving.resolved import catalog_name, resolve
@@ -219,6 +220,8 @@ def _simulated(
     for engine, size in product(_engines(kind), _sizes(kind)):
         candidate = TuningCandidate(WorkerShape(engine, (RoleShape(_POOL, size),)), (1,))
         [resolved] = resolve(candidate.within(with_pool, model_index), model_index, 0)
+        if any(each.severity == "error" for each in capability_findings(resolved)):
+            continue  # such a worker would not start
         profile, capacity = speeds(resolved, find), role_capacity(resolved, find)
         if profile is None or capacity is None:
             continue
