@@ -8,10 +8,10 @@ Writes ``catalog/inference_catalog/data/latency_profiles/ENGINE/MODEL/ACCELERATO
 
     .venv/bin/uv run --script scripts/record_latency_profile.py Qwen/Qwen3-8B l40s 1 [--engine sglang]
 
-Model and accelerator are entries of the catalogue. Every node of the tables is a prediction of the database.
-The
-error of interpolation halfway between the nodes is measured and recorded with the profile. Only this script
-needs aiconfigurator (0.7 GB installed).
+Model and accelerator are entries of the catalogue; `Qwen/Qwen3-8B in fp8` is one with its weights in another
+type. A model that aiconfigurator does not bundle takes the configuration of one with the same shape. Every
+node of the tables is a prediction of the database. The error of interpolation halfway between the nodes is
+measured and recorded with the profile. Only this script needs aiconfigurator (0.7 GB installed).
 """
 
 from __future__ import annotations
@@ -36,6 +36,7 @@ from aiconfigurator.cli.api import cli_estimate  # noqa: E402 -- after the libra
 
 import inference_catalog as catalog  # noqa: E402
 from inference_blueprints.serving.estimates.memory_estimate import estimate_memory  # noqa: E402
+from inference_catalog.figures import same_shape, stored_model  # noqa: E402
 
 CATALOGUE = Path(catalog.__file__).parent / "data"
 #: Per engine of the blueprint: aiconfigurator's name, and the release of its newest data.
@@ -50,6 +51,10 @@ CONTEXT_TOKENS = (1, *(128 * 2**step for step in range(9)))
 LARGEST_BATCH = 512
 LARGEST_STEP_TOKENS = 8192
 ANSWER_TOKENS = 8
+#: aiconfigurator's names of the types in which a model of 16 bits can be stored.
+TYPES = {"fp8": "fp8", "fp8Blocks": "fp8_block", "int8": "int8_wo", "int4": "int4_wo", "nvfp4": "nvfp4"}
+#: Below this compute capability, NVFP4 are weights only, and products are computed in 16 bits.
+NVFP4_FROM = 10.0
 BUNDLED = re.compile(r"model_configs/(\S+)_config\.json(, as fp8)?")
 
 
@@ -157,10 +162,14 @@ def main() -> None:
     )
     given = options.parse_args()
     logging.disable(logging.WARNING)
-    model, accelerator = catalog.model(given.model), catalog.accelerator(given.accelerator)
+    model, accelerator = stored_model(given.model, catalog.models()), catalog.accelerator(given.accelerator)
+    if model is None:
+        options.error(f"the catalogue has no model {given.model}")
     if accelerator.performance_system is None:
         options.error(f"aiconfigurator has no data for {accelerator.name}")
-    bundled = BUNDLED.search(model.source)
+    entry, _, stored = model.name.partition(" in ")
+    sources = [catalog.model(name).source for name in same_shape(entry, catalog.models())]
+    bundled = next(filter(None, map(BUNDLED.search, sources)), None)
     if given.model_path:
         path = given.model_path
     elif bundled:
@@ -168,6 +177,10 @@ def main() -> None:
     else:
         options.error(f"{model.name} is not bundled with aiconfigurator; set --model-path")
     quantisation = "fp8_block" if bundled and bundled.group(2) else None
+    if stored:
+        quantisation = TYPES[stored]
+        if stored == "nvfp4" and float(accelerator.compute_capability or 0) < NVFP4_FROM:
+            quantisation = "nvfp4_wo"
     size = given.tensor_parallel_size
     backend, version = BACKENDS[given.engine]
     memory = estimate_memory(

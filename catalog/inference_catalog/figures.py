@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
+from inference_catalog.configurations.weight_schemes import STORED_TYPES
 from inference_catalog.entry_builder import build_entry
 from inference_catalog.model import Model
 from inference_contracts.units import MILLISECONDS_PER_SECOND, THOUSAND
@@ -32,6 +33,29 @@ def same_shape(name: str, models: Mapping[str, Model]) -> tuple[str, ...]:
     shape = _without_words(models[name])
     others = (other for other, entry in models.items() if other != name and _without_words(entry) == shape)
     return (name, *others)
+
+
+def stored_model(name: str, models: Mapping[str, Model]) -> Model | None:
+    """Return a model by the name that latency profiles have.
+
+    Parameters
+    ----------
+    name
+        Hugging Face id, or with the type in which its weights are stored: ``Qwen/Qwen3-8B in fp8``.
+    models
+        Entries of the catalogue by name.
+
+    Returns
+    -------
+    Model or None
+        None without an entry, or for another type than those of ``STORED_TYPES``.
+    """
+    entry, _, stored = name.partition(" in ")
+    found = models.get(entry)
+    if found is None or not stored:
+        return found
+    changed = found.stored_as(stored) if stored in STORED_TYPES else found
+    return changed if changed.name == name else None
 
 
 def _without_words(model: Model) -> Model:

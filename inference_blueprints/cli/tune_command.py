@@ -70,6 +70,11 @@ def tune(
         own_file(name_or_path)
     loaded = load(name_or_path)
     blueprint = loaded.blueprint
+    if write and blueprint.spec.capacity_shift is not None:
+        raise UserError(
+            f"{name_or_path}: --write writes a fixed number of workers, and 'capacityShift' needs a range "
+            "with 'scaledBy'; leave --write out, and set 'replicas' by hand"
+        )
     with shown_progress() as progress:
         found = search(
             blueprint,

@@ -85,7 +85,9 @@ class TuningCandidate:
         return Deployment(name=name, disaggregated=Disaggregated(prefill=workers[0], decode=workers[1]))
 
     def within(self, blueprint: Blueprint, model_index: int) -> Blueprint:
-        """Return the blueprint in which it is the model's one deployment.
+        """Return the blueprint in which it is the model's one deployment, with a fixed number of workers.
+
+        The capacity shift is left out: it moves workers between the ends of a range, and is refused without.
 
         blueprint: What else there is.
         model_index: Which model is meant.
@@ -96,7 +98,8 @@ class TuningCandidate:
         if model.engine.chosen != self.shape.engine:
             changes["engine"] = Engine.model_validate({self.shape.engine: {}})
         models[model_index] = model.model_copy(update=changes)
-        return blueprint.model_copy(update={"spec": blueprint.spec.model_copy(update={"models": models})})
+        spec = blueprint.spec.model_copy(update={"models": models, "capacity_shift": None})
+        return blueprint.model_copy(update={"spec": spec})
 
 
 def engines(blueprint: Blueprint, model_index: int) -> tuple[str, ...]:
@@ -192,13 +195,13 @@ class Costing:
         """Return whether a configuration fits the pools, quotas and devices. If so, fewer workers fit too."""
         if self.max_accelerators is not None and candidate.accelerators > self.max_accelerators:
             return False
-        return all(_says_too_few(finding) for finding in self._refusals(candidate))
+        return all(_says_too_few(finding) for finding in self.refusals(candidate))
 
     def has_too_few(self, candidate: TuningCandidate) -> bool:
         """Return whether `blueprints validate` rejects a configuration because it has too few workers."""
-        return any(_says_too_few(finding) for finding in self._refusals(candidate))
+        return any(_says_too_few(finding) for finding in self.refusals(candidate))
 
-    def _refusals(self, candidate: TuningCandidate) -> list[Finding]:
+    def refusals(self, candidate: TuningCandidate) -> list[Finding]:
         """Return the errors that `blueprints validate` would report."""
         if candidate not in self._findings:
             blueprint = candidate.within(self.blueprint, self.model_index)

@@ -92,6 +92,11 @@ def what_is_not_covered(
             "Latency profiles cover tensor parallelism only: the model's workers, with pipeline, data "
             "or expert parallelism, were not compared."
         )
+    if any(each.scaled_by is not None for each in _own_workers(blueprint, model_index)):
+        yield (
+            "Replays have a fixed number of workers at the stated peak. They do not simulate `scaledBy` and "
+            "`capacityShift`: take the number of the choice as the maximum of the range."
+        )
     if model.kv_cache is not None:
         yield (
             "The replay simulates the kvCache host memory of vLLM workers only. It does not simulate NVMe, "

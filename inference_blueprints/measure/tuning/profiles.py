@@ -13,6 +13,7 @@ import inference_catalog as catalog
 from inference_blueprints import tools
 from inference_blueprints.resources import root
 from inference_catalog import Catalogue, LatencyProfile
+from inference_catalog.figures import stored_model
 
 Say = Callable[[str], None]
 
@@ -117,12 +118,14 @@ def has_measurements(accelerator: str) -> bool:
 
 
 def _without_data(speed: Speed) -> str:
-    """Return why aiconfigurator has no data, or nothing."""
-    return (
-        ""
-        if has_measurements(speed.accelerator)
-        else f"aiconfigurator has no measurements of {speed.accelerator}"
-    )
+    """Return why nothing can be recorded, or nothing."""
+    if not has_measurements(speed.accelerator):
+        return f"aiconfigurator has no measurements of {speed.accelerator}"
+    if stored_model(speed.model, catalog.models()) is None:
+        return (
+            "only models of the catalogue can be recorded, with a KV cache in 16 bits and without speculation"
+        )
+    return ""
 
 
 def _last_line(text: str) -> str:

@@ -91,6 +91,8 @@ class Tuning:
     """Assumptions, and what the data does not cover."""
     others: tuple[ComparedInstance, ...]
     """The model's price on other kinds of instances, where a speed is known."""
+    refused: str = ""
+    """Why `blueprints validate` refuses every configuration; empty if it does not."""
 
     @property
     def best(self) -> Evaluation | None:
@@ -180,6 +182,7 @@ def tune(
         from_cache=evaluator.from_cache,
         notes=(*(_notes(evaluator, recorded) if covered else ()), *list_missing_profiles(missing)),
         others=compare_instances(blueprint, model_index, costing.prices, find=stores.profiles.find),
+        refused="" if possible else why_refused(costing),
     )
 
 
@@ -201,6 +204,19 @@ def possible_shapes(costing: Costing, engines_looked_at: Sequence[str]) -> list[
     """
     every = shapes(costing.blueprint, engines_looked_at)
     return [shape for shape in every if costing.has_room(TuningCandidate(shape, (1,) * len(shape.roles)))]
+
+
+def why_refused(costing: Costing) -> str:
+    """Return the first reason for which the model's own engine has no possible shape, or nothing.
+
+    costing: The model and its pools.
+    """
+    engine = costing.blueprint.spec.models[costing.model_index].engine.chosen
+    for shape in shapes(costing.blueprint, [engine]):
+        found = costing.refusals(TuningCandidate(shape, (1,) * len(shape.roles)))
+        if found:
+            return f"{'.'.join(map(str, found[0].path))}: {found[0].message}"
+    return ""
 
 
 def bounded_shapes(evaluator: Evaluator, covered: Sequence[WorkerShape]) -> list[Bounded]:

@@ -81,6 +81,8 @@ def describe_effort(tuning: Tuning) -> str:
 def explain_choice(tuning: Tuning) -> str:
     """Return two sentences that explain the choice, or why no configuration was chosen."""
     best = tuning.best
+    if tuning.refused:
+        return f"Nothing was replayed: no configuration on these pools is valid. {tuning.refused}."
     if not tuning.covered:
         return (
             "Nothing was replayed and nothing is recommended, because there is no latency profile of the "

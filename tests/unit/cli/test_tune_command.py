@@ -141,6 +141,20 @@ def test_what_is_wrong_is_said_in_a_line(run: RunTune, arguments: list[str], mes
     assert message in result.err
 
 
+def test_a_range_of_a_capacity_shift_is_not_replaced_by_a_number(run: RunTune, tmp_path: Path) -> None:
+    """The search took minutes, and then the file with its choice was refused."""
+    file = tmp_path / "platform.yaml"
+    elastic = BLUEPRINT.replace("replicas: 1", "replicas: {min: 1, max: 4}, scaledBy: {load: {}}")
+    team = '{name: ads, principals: ["arn:aws:iam::111122223333:role/Ads"], monthlyBudgetUsd: 100}'
+    rates = "{usdPerMillionInputTokens: 1, usdPerMillionOutputTokens: 1}"
+    batch = f"teams: [{team}]\n  batch: {{queues: [{{name: nightly, model: qwen3-8b, rates: {rates}}}]}}"
+    shift = f"  observability: {{}}\n  capacityShift: {{}}\n  {batch}\n  pools:"
+    file.write_text(elastic.replace("  pools:", shift), encoding="utf-8")
+    result = run("platform.yaml", "--write")
+    assert result.code == 1
+    assert "'capacityShift' needs a range with 'scaledBy'" in result.err
+
+
 def test_without_dynamo_s_replay_what_to_install_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(offline_replay, "find_spec", lambda name: None if name == "dynamo" else object())
     monkeypatch.setenv("XDG_CACHE_HOME", "/nowhere")

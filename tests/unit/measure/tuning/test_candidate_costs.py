@@ -81,6 +81,20 @@ def test_too_few_workers_are_no_matter_of_room(blueprint_of: Callable[..., Bluep
     assert not costing.has_too_few(one(8))
 
 
+def test_a_platform_with_a_capacity_shift_has_room(blueprint_of: Callable[..., Blueprint]) -> None:
+    """Each fixed number was refused, because the shift needs a range: "no latency profile" was the answer."""
+    elastic = "replicas: {min: 1, max: 4}, scaledBy: {load: {}}"
+    rates = "{usdPerMillionInputTokens: 1, usdPerMillionOutputTokens: 1}"
+    team = '{name: ads, principals: ["arn:aws:iam::111122223333:role/Ads"], monthlyBudgetUsd: 100}'
+    queue = f"{{name: nightly, model: qwen3-8b, rates: {rates}}}"
+    batch = f"  teams: [{team}]\n  batch: {{queues: [{queue}]}}\n"
+    shift = f"  observability: {{}}\n  capacityShift: {{}}\n{batch}  models:\n"
+    costing = costing_of(blueprint_of({"replicas: 2": elastic, "  models:\n": shift}))
+    assert costing.blueprint.spec.capacity_shift is not None
+    assert costing.has_room(one(4))
+    assert costing.cost(one(4)).usd_per_hour == costing_of(blueprint_of()).cost(one(4)).usd_per_hour
+
+
 def test_shapes_are_of_sizes_that_leave_no_device_over(blueprint_of: Callable[..., Blueprint]) -> None:
     found = list(shapes(blueprint_of(), ["vllm"]))
     roles = {role for shape in found for role in shape.roles}

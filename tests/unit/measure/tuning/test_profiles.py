@@ -62,6 +62,24 @@ def test_why_one_cannot_be_recorded_is_said(tmp_path: Path, uv: StandInPrograms)
     assert not list(tmp_path.rglob("*.json"))
 
 
+def test_weights_in_another_type_are_recorded_by_their_own_name(tmp_path: Path, uv: StandInPrograms) -> None:
+    quantised = Speed("meta-llama/Llama-3.3-70B-Instruct in fp8", "h200", 2, "vllm")
+    Profiles(tmp_path).record([quantised], lambda _: None)
+    [call] = uv.calls
+    assert "record_latency_profile.py meta-llama/Llama-3.3-70B-Instruct in fp8 h200 2" in " ".join(call.words)
+
+
+@pytest.mark.parametrize(
+    "model", ["Qwen/Qwen3-8B in fp8 with speculation", "Qwen/Qwen3-8B in Q4_K_M", "my/own"]
+)
+def test_what_cannot_be_recorded_starts_no_program(model: str, tmp_path: Path, uv: StandInPrograms) -> None:
+    """Each of them installed 0.7 GB, and ended with the name of an exception."""
+    speed = Speed(model, "h200", 2, "vllm")
+    [(_, reason)] = Profiles(tmp_path).record([speed], pytest.fail).items()
+    assert reason.startswith("only models of the catalogue can be recorded")
+    assert uv.calls == []
+
+
 def test_an_accelerator_without_measurements_is_not_tried(tmp_path: Path, uv: StandInPrograms) -> None:
     without = next(name for name, each in catalog.accelerators().items() if each.performance_system is None)
     speed = Speed("Qwen/Qwen3-8B", without, 1, "vllm")

@@ -39,6 +39,19 @@ def test_a_model_without_speeds_gets_no_choice_and_the_reasons(
     assert all(note.startswith("no latency profile for") for note in found.notes)
 
 
+def test_pools_that_hold_no_worker_are_the_reason_and_not_a_missing_profile(
+    blueprint_of: Callable[..., Blueprint], stores: Stores, progress: Silent
+) -> None:
+    on_h200 = {
+        "pool: l40s, replicas: 2, tensorParallelSize: 1": "pool: h200, replicas: 2, tensorParallelSize: 4"
+    }
+    large = blueprint_of({"Qwen/Qwen3-8B": "Qwen/Qwen3-32B", **on_h200})
+    spec = large.spec.model_copy(update={"pools": large.spec.pools[:1]})
+    found = tune(large.model_copy(update={"spec": spec}), 0, progress, engines_looked_at=VLLM, stores=stores)
+    assert "no configuration on these pools is valid" in explain_choice(found)
+    assert "latency profile" not in explain_choice(found)
+
+
 @pytest.mark.parametrize(
     ("name", "missing", "simulated", "published"),
     [
