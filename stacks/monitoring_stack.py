@@ -18,10 +18,10 @@ from inference_blueprints.render.monitoring.alarm_table import (
 from inference_blueprints.render.monitoring.dashboard_table import DashboardRow, dashboard_rows
 from inference_blueprints.serving.types import ServingPlan
 from inference_blueprints.spec.types import Alarms, Canary
-from inference_constructs.ecs import DiscoveryAlarm
 from inference_constructs.observability import (
     AlarmQuery,
     CanaryAlarms,
+    DiscoveryAlarm,
     MetricDashboard,
     MetricPanel,
     NamedMetric,

@@ -104,3 +104,8 @@ def namespace_of(release: str) -> str:
     A frontend finds the workers of every namespace that begins with its own, so all have the same length.
     """
     return f"r{hashlib.sha256(release.encode()).hexdigest()[:12]}"
+
+
+def session_log_group(platform: str) -> str:
+    """Return the name of the log group that records sessions of ECS Exec."""
+    return f"/inference-blueprints/{platform}/execute-command"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from inference_blueprints.render.ecs.ecs_limits import runs_commands
 from inference_blueprints.render.ecs.ecs_target import EcsTarget
 from inference_blueprints.serving.nodes.ecs_capacity import managed_pools, measured_pools
 from inference_blueprints.spec.types import EcsBatchWorkers
@@ -49,8 +50,16 @@ class EcsStacks(TargetStacks):
                 for deployment in model.deployments
             },
             insights=foundation.blueprint.spec.observability is not None,
+            encryption_key=foundation.data.encryption_key,
+            runs_commands=runs_commands(foundation.blueprint),
+            retention_days=self._log_days(),
             env=foundation.env,
         )
+
+    def _log_days(self) -> int:
+        """Return the number of days for which logs are kept."""
+        observability = self._foundation.blueprint.spec.observability
+        return observability.logs.retention_days if observability else _LOG_DAYS
 
     def _add_capacity(self, cluster: EcsClusterStack) -> EcsCapacityStack:
         """Add the pools."""
@@ -105,7 +114,7 @@ class EcsStacks(TargetStacks):
             vpc=foundation.network.vpc,
             members=cluster.members,
             discovery_secret_arn=discovery.client_secret_arn if discovery else None,
-            retention_days=spec.observability.logs.retention_days if spec.observability else _LOG_DAYS,
+            retention_days=self._log_days(),
         )
         stacks = []
         for model in spec.models:

@@ -35,12 +35,13 @@ from inference_constructs.ecs import (
     TaskFloor,
     TaskRole,
     WeightsMirrorBuild,
+    execute_command,
 )
 from inference_constructs.network import Gateway
 from inference_constructs.observability import KeptLogGroup
 from inference_constructs.serving import ModelTarget, ModelTargets, keep_artefacts, read_weights
 from inference_constructs.storage import CacheBucket
-from inference_contracts.ecs_names import MAIN_CONTAINER, TAG_KEYS
+from inference_contracts.ecs_names import MAIN_CONTAINER, TAG_KEYS, session_log_group
 from stacks.shared_parts import add_kv_cache, artefact_prefixes, mirror_address
 
 
@@ -115,7 +116,12 @@ class EcsModelStack(cdk.Stack):
             self._copy_weights(mirror, prefix, weights_bucket_name, encryption_key)
         discovery = place.discovery_secret_arn if plan.has_frontends else None
         readable = read_weights(self, prefix, has_manifest=mirror is not None) if prefix else []
-        roles = self._roles(readable, services, cache, discovery, artefacts)
+        sessions = (
+            execute_command(self, encryption_key.key_arn, session_log_group(place.cluster_name))
+            if any(service.task.runs_commands for service in services)
+            else []
+        )
+        roles = self._roles([*readable, *sessions], services, cache, discovery, artefacts)
         references = TaskReferences(
             region=self.region,
             task_role_arn=roles[0].role_arn,
@@ -197,7 +203,8 @@ class EcsModelStack(cdk.Stack):
             ],
             tag_keys=TAG_KEYS,
             reason="Weights and compiled artefacts are many objects below one prefix. Their owner chooses "
-            "the KMS key, which can be used only through S3 and only for these objects.",
+            "the KMS key, which can be used only through S3 and only for these objects. Sessions of ECS Exec "
+            "have no resources, and name their log streams.",
         )
         if cache:
             grant = cache.grant_read_write(task_role)
@@ -232,6 +239,7 @@ class EcsModelStack(cdk.Stack):
             else None,
             target=_service_target(service, target_group_arn),
             tags=service.tags,
+            runs_commands=service.task.runs_commands,
         )
 
 

@@ -40,7 +40,9 @@ def ecs_blueprints(draw: Draw, environment: Document) -> Document:
     document = copy.deepcopy(dict(BASE))
     spec = document["spec"]
     spec["environment"] = {**environment, "tags": draw(st.sampled_from(_TAGS))}
-    spec["cluster"] = {"ecs": draw(st.sampled_from([{}, {"managedInstances": "never"}]))}
+    spec["cluster"] = {
+        "ecs": draw(st.sampled_from([{}, {"managedInstances": "never"}, {"executeCommand": True}]))
+    }
     names = draw(st.lists(st.sampled_from(["blue", "green", "spare"]), min_size=1, max_size=2, unique=True))
     sizes = {name: draw(st.sampled_from(_SIZES)) for name in names}
     spec["pools"] = [

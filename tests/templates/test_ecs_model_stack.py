@@ -17,7 +17,7 @@ from inference_contracts.ecs_names import (
 )
 from tests.templates.checks.lint import lint
 from tests.templates.conftest import Synthesise
-from tests.templates.support import Templates
+from tests.templates.support import Templates, listed
 from tests.templates.test_batch_stack import with_batch
 
 MODEL = "Model-qwen3-8b"
@@ -303,3 +303,52 @@ def test_a_platform_on_ecs_has_nothing_of_kubernetes(templates: Templates) -> No
     everything = json.dumps(templates.by_stack)
     assert "AWS::EKS::" not in everything
     assert "Custom::AWSCDK-EKS" not in everything
+
+
+def commands(spec: dict[str, Any]) -> None:
+    spec["cluster"] = {"ecs": {"executeCommand": True}}
+
+
+def test_commands_run_in_tasks_only_if_the_blueprint_says_so(
+    synthesise: Synthesise, templates: Templates
+) -> None:
+    """It turns red if ECS Exec is on by default, its sessions are in clear text or unrecorded, or tasks may
+    do more for it than AWS lists."""
+    assert {each["EnableExecuteCommand"] for each in services(templates).values()} == {False}
+    assert "Configuration" not in only(templates, "AWS::ECS::Cluster", "Cluster")
+    with_commands = synthesise(commands)
+    assert {each["EnableExecuteCommand"] for each in services(with_commands).values()} == {True}
+    containers = [part for each in tasks(with_commands).values() for part in each["ContainerDefinitions"]]
+    # An init process passes signals on, and waits for what commands leave behind.
+    assert {each["LinuxParameters"]["InitProcessEnabled"] for each in containers} == {True}
+    assert not any(each.get("ReadonlyRootFilesystem") for each in containers), (
+        "ECS Exec writes into containers"
+    )
+    settings = only(with_commands, "AWS::ECS::Cluster", "Cluster")["Configuration"][
+        "ExecuteCommandConfiguration"
+    ]
+    assert settings["Logging"] == "OVERRIDE"
+    assert settings["LogConfiguration"]["CloudWatchEncryptionEnabled"] is True
+    assert settings["LogConfiguration"]["CloudWatchLogGroupName"].endswith("/execute-command")
+    assert settings["KmsKeyId"]
+    before, after = (
+        {
+            (action, json.dumps(statement["Resource"], sort_keys=True))
+            for role in each.resources("AWS::IAM::Role", MODEL)
+            for policy in role["Properties"].get("Policies", [])
+            for statement in policy["PolicyDocument"]["Statement"]
+            for action in listed(statement["Action"])
+        }
+        for each in (templates, with_commands)
+    )
+    added = after - before
+    assert {action for action, _ in added} == {
+        *(f"ssmmessages:{verb}{kind}Channel" for verb in ("Create", "Open") for kind in ("Control", "Data")),
+        *("logs:CreateLogStream", "logs:DescribeLogGroups", "logs:DescribeLogStreams", "logs:PutLogEvents"),
+        "kms:Decrypt",
+    }
+    unbound = {action.partition(":")[0] for action, resource in added if resource == '"*"'}
+    assert unbound == {"logs", "ssmmessages"}
+    assert [action for action, resource in added if resource == '"*"' and "logs" in action] == [
+        "logs:DescribeLogGroups"
+    ]

@@ -7,7 +7,6 @@ from inference_constructs.lazy_names import lazy_names
 if TYPE_CHECKING:
     from inference_constructs.ecs.discovery_certificates import DiscoveryCertificates
     from inference_constructs.ecs.discovery_member import (
-        DiscoveryAlarm,
         DiscoveryFiles,
         DiscoveryMember,
         MemberPlace,
@@ -29,14 +28,13 @@ if TYPE_CHECKING:
         ServingService,
         TaskFloor,
     )
-    from inference_constructs.ecs.task_roles import ExecutionRole, TaskRole
+    from inference_constructs.ecs.task_roles import ExecutionRole, TaskRole, execute_command
     from inference_constructs.ecs.weights_mirror_build import WeightsMirrorBuild
     from inference_constructs.ecs.worker_service import WorkerCluster, WorkerService
 else:
     __getattr__ = lazy_names(__name__, __file__)
 
 __all__ = [
-    "DiscoveryAlarm",
     "DiscoveryCertificates",
     "DiscoveryFiles",
     "DiscoveryMember",
@@ -62,5 +60,6 @@ __all__ = [
     "WeightsMirrorBuild",
     "WorkerCluster",
     "WorkerService",
+    "execute_command",
     "host_user_data",
 ]

@@ -6,6 +6,8 @@ from collections.abc import Iterable
 
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_ecs as ecs
+from aws_cdk import aws_kms as kms
+from aws_cdk import aws_logs as logs
 from constructs import Construct
 
 
@@ -28,6 +30,9 @@ class InferenceEcsCluster(ecs.Cluster):
         TCP ports on which models answer, 1 to 65535.
     insights
         Whether Container Insights records metrics of each task and container. CloudWatch charges for them.
+    session_log, session_key
+        Log group that records sessions of ECS Exec, and the KMS key of these sessions. None if tasks run no
+        commands.
     """
 
     def __init__(
@@ -40,6 +45,8 @@ class InferenceEcsCluster(ecs.Cluster):
         load_balancer_security_group: ec2.ISecurityGroup,
         model_ports: Iterable[int],
         insights: bool,
+        session_log: logs.ILogGroup | None = None,
+        session_key: kms.IKey | None = None,
     ) -> None:
         super().__init__(
             scope,
@@ -48,6 +55,15 @@ class InferenceEcsCluster(ecs.Cluster):
             container_insights_v2=ecs.ContainerInsights.ENHANCED
             if insights
             else ecs.ContainerInsights.ENABLED,
+            execute_command_configuration=ecs.ExecuteCommandConfiguration(
+                kms_key=session_key,
+                log_configuration=ecs.ExecuteCommandLogConfiguration(
+                    cloud_watch_encryption_enabled=True, cloud_watch_log_group=session_log
+                ),
+                logging=ecs.ExecuteCommandLogging.OVERRIDE,
+            )
+            if session_log
+            else None,
             vpc=vpc,
         )
         #: Security group of hosts and tasks.

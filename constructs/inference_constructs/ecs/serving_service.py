@@ -224,6 +224,8 @@ class ServiceProperties:
     """Where the load balancer reaches a task; None for a service that it does not reach."""
     tags: Mapping[str, str] = field(default_factory=dict)
     """Tags of the service, which its tasks get."""
+    runs_commands: bool = False
+    """Whether ECS Exec may run commands in its tasks."""
     registry_arn: str | None = None
     """Service of AWS Cloud Map that gives the tasks a name; None for tasks without one."""
 
@@ -286,7 +288,7 @@ class ServingService(Construct):
             ),
             desired_count=service.desired_count,
             enable_ecs_managed_tags=True,
-            enable_execute_command=False,
+            enable_execute_command=service.runs_commands,
             force_new_deployment=ecs.CfnService.ForceNewDeploymentProperty(
                 enable_force_new_deployment=True, force_new_deployment_nonce=strategy_nonce(service.strategy)
             ),

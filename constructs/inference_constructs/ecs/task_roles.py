@@ -145,6 +145,39 @@ def _tag_tasks(stack: cdk.Stack, cluster_name: str, keys: Sequence[str]) -> Stat
     }
 
 
+def execute_command(stack: cdk.Stack, key_arn: str, log_group: str) -> list[Statement]:
+    """Return what the agent of ECS Exec in a task calls: its sessions, the key of these, and their log.
+
+    Amazon ECS Developer Guide, "Amazon ECS task IAM role", permissions for ECS Exec. The first two statements
+    have no resource (Service Authorization Reference, Amazon Message Gateway Service, CloudWatch Logs).
+
+    key_arn: KMS key of the sessions.
+    log_group: Name of the log group that records them.
+    """
+    log = f"arn:{stack.partition}:logs:{stack.region}:{stack.account}:log-group:{log_group}:*"
+    return [
+        {
+            "Sid": "OpenSessions",
+            "Effect": "Allow",
+            "Action": [
+                "ssmmessages:CreateControlChannel",
+                "ssmmessages:CreateDataChannel",
+                "ssmmessages:OpenControlChannel",
+                "ssmmessages:OpenDataChannel",
+            ],
+            "Resource": "*",
+        },
+        {"Sid": "FindSessionLog", "Effect": "Allow", "Action": "logs:DescribeLogGroups", "Resource": "*"},
+        {
+            "Sid": "RecordSessions",
+            "Effect": "Allow",
+            "Action": ["logs:CreateLogStream", "logs:DescribeLogStreams", "logs:PutLogEvents"],
+            "Resource": log,
+        },
+        {"Sid": "DecryptSessions", "Effect": "Allow", "Action": "kms:Decrypt", "Resource": key_arn},
+    ]
+
+
 def _policies(statements: Sequence[Statement]) -> dict[str, iam.PolicyDocument] | None:
     if not statements:
         return None

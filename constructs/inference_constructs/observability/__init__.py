@@ -7,6 +7,7 @@ from inference_constructs.lazy_names import lazy_names
 if TYPE_CHECKING:
     from inference_constructs.observability.alarm_topic import AlarmTopic
     from inference_constructs.observability.container_insights import ContainerInsights
+    from inference_constructs.observability.discovery_alarm import DiscoveryAlarm
     from inference_constructs.observability.kept_log_group import KeptLogGroup
     from inference_constructs.observability.metric_dashboard import (
         MetricDashboard,
@@ -25,6 +26,7 @@ __all__ = [
     "AlarmTopic",
     "CanaryAlarms",
     "ContainerInsights",
+    "DiscoveryAlarm",
     "KeptLogGroup",
     "MetricDashboard",
     "MetricPanel",

@@ -182,6 +182,17 @@ def _keys_of_eks(blueprint: Blueprint) -> Iterator[Path]:
             yield ("spec", "cluster", "ecs", name)
 
 
+def runs_commands(blueprint: Blueprint) -> bool:
+    """Return whether ECS Exec may run commands in containers of models."""
+    section = blueprint.spec.cluster.ecs
+    return section is not None and section.execute_command is True
+
+
+def _commands(blueprint: Blueprint) -> Iterator[Path]:
+    if runs_commands(blueprint):
+        yield ("spec", "cluster", "ecs", "executeCommand")
+
+
 def _taints(blueprint: Blueprint) -> Iterator[Path]:
     for index, pool in usable(blueprint.spec.pools):
         if pool.taints:
@@ -332,6 +343,15 @@ ECS_LIMITS: tuple[EcsLimit, ...] = (
         "ECS has no Kubernetes version and no endpoint, so this key has no effect",
         "remove it when the file no longer changes between eks and ecs",
         _keys_of_eks,
+        "warning",
+    ),
+    EcsLimit(
+        "execute-command",
+        "`executeCommand`",
+        "commands run as root, also where the container has another user, and on hosts of Auto Scaling "
+        "groups root reaches the credentials of the host (Amazon ECS Developer Guide, ECS Exec)",
+        "give few people ecs:ExecuteCommand, and turn it off when you have found what you looked for",
+        _commands,
         "warning",
     ),
     EcsLimit(

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 
-from inference_blueprints.render.ecs.ecs_limits import limits_of
+from inference_blueprints.render.ecs.ecs_limits import limits_of, runs_commands
 from inference_blueprints.render.ecs.rendered_tasks import TaskPlace, deployment_tasks
 from inference_blueprints.render.ecs.scaling_policies import (
     FloorScheduleError,
@@ -174,6 +175,7 @@ class EcsTarget(Target[RenderedDeployment]):
     def __init__(self, blueprint: Blueprint, plan: ServingPlan) -> None:
         managed = managed_pools(blueprint, plan)
         pools = blueprint.spec.pools
+        self._runs_commands = runs_commands(blueprint)
         computes: Mapping[str, Compute] = {
             pool.name: "managed" if pool.name in managed else "group" for pool in pools
         }
@@ -227,7 +229,7 @@ class EcsTarget(Target[RenderedDeployment]):
         return RenderedDeployment(
             deployment.release,
             tuple(
-                self._service(deployment, process, task)
+                self._service(deployment, process, replace(task, runs_commands=self._runs_commands))
                 for process, task in zip(deployment.processes, tasks, strict=True)
             ),
         )

@@ -150,6 +150,8 @@ class RenderedTask:
     log_group: str
     log_prefix: str
     """Prefix of its log streams."""
+    runs_commands: bool = False
+    """Whether ECS Exec may run commands in its containers."""
 
 
 _ARCHITECTURES: Mapping[Architecture, str] = MappingProxyType({"amd64": "X86_64", "arm64": "ARM64"})
@@ -262,8 +264,9 @@ def _linux_parameters(task: RenderedTask, container: RenderedContainer) -> dict[
     """Return the parameters of Linux. Fargate can add only SYS_PTRACE (API reference, KernelCapabilities)."""
     added = {"add": list(container.capabilities)} if container.capabilities else {}
     return _given(
-        # The engine must be the process that gets SIGTERM.
-        initProcessEnabled=False,
+        # The engine must be the process that gets SIGTERM. With ECS Exec, an init process passes it on, and
+        # waits for what commands leave behind (Amazon ECS Developer Guide, ECS Exec).
+        initProcessEnabled=task.runs_commands,
         capabilities={"drop": ["ALL"], **added},
         sharedMemorySize=(container.shared_memory_mib or None) if task.compute == "group" else None,
         devices=[

@@ -228,6 +228,24 @@ NETWORK_NOT_VALID = Refusal(
     "networkConfiguration: it isn't supported for other network modes",
 )
 
+EXECUTE_COMMAND_OFF = Refusal(
+    call="ecs:ExecuteCommand",
+    when="The task was started without execute command, or has not started yet",
+    code="InvalidParameterException",
+    message="The execute command failed because execute command was not enabled when the task was run or the "
+    "execute command agent isn't running. Wait and try again or run a new task with execute command enabled "
+    "and try again.",
+    source="aws-containers/amazon-ecs-exec-checker, README; alphagov/govuk-infrastructure#344",
+)
+
+NOT_INTERACTIVE = Refusal(
+    call="ecs:ExecuteCommand",
+    when="The session is not interactive",
+    code="InvalidParameterException",
+    message="Interactive is the only mode supported currently.",
+    source="ECS API Reference, ExecuteCommand, interactive: you must specify true",
+)
+
 NO_CAPACITY = Refusal(
     call="ec2:RunInstances of an Auto Scaling group, in DescribeScalingActivities",
     when="EC2 has no free instance of the type in the zone: a fault that tests set",

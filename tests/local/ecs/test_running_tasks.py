@@ -17,7 +17,12 @@ from botocore.exceptions import ClientError
 from inference_blueprints.operate.aws.account import Account
 from inference_blueprints.operate.ecs_reasons import WatchedServices, reasons_of
 from inference_blueprints.operate.verify.ecs_checks import steady_services
-from inference_local.emulator.refusals import NO_CAPACITY, VCPU_LIMIT
+from inference_local.emulator.refusals import (
+    EXECUTE_COMMAND_OFF,
+    NO_CAPACITY,
+    NOT_INTERACTIVE,
+    VCPU_LIMIT,
+)
 from tests.local.ecs.running_cluster import CLUSTER, HOST_TYPE, POOL, RunningCluster, eventually, identifier
 
 WAITS = "import signal, sys, time; print('up', flush=True); time.sleep(3600)"
@@ -338,3 +343,23 @@ def test_why_a_service_has_no_host_is_said(cluster: RunningCluster, monkeypatch:
 def _looked(watch: WatchedServices, lines: list[str], words: str) -> bool:
     watch.look()
     return any(words in line for line in lines)
+
+
+def test_commands_run_only_in_tasks_that_were_started_for_them(cluster: RunningCluster) -> None:
+    """It turns red if the stand-in opens a session that ECS Exec refuses."""
+    tasks = {}
+    for name in ("opened", "closed"):
+        definition = cluster.register(name, WAITS)
+        cluster.create(name, definition, enableExecuteCommand=name == "opened")
+        [tasks[name]] = cluster.running(name, 1)
+    asked = {"cluster": CLUSTER, "command": "/bin/sh", "container": "main"}
+    opened, closed = tasks["opened"]["taskArn"], tasks["closed"]["taskArn"]
+    session = cluster.ecs.execute_command(**asked, task=opened, interactive=True)
+    assert session["session"]["sessionId"].startswith("ecs-execute-command-")
+    assert tasks["opened"]["enableExecuteCommand"] is True
+    for task, interactive, row in ((closed, True, EXECUTE_COMMAND_OFF), (opened, False, NOT_INTERACTIVE)):
+        with pytest.raises(ClientError) as refused:
+            cluster.ecs.execute_command(**asked, task=task, interactive=interactive)
+        assert refused.value.response["Error"] == {"Code": row.code, "Message": row.message}
+    for name in tasks:
+        cluster.delete(name)

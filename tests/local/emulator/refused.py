@@ -143,8 +143,10 @@ def protection(group: str, *instances: str) -> Call:
 QUEUE = "http://127.0.0.1/123456789012/queue"
 CLUSTER = Call("ecs", "create_cluster", {"clusterName": "try"})
 
-#: Refusals that answer no call, and the tests that make them.
+#: Refusals that answer no call, or one about a task that runs, and the tests that make them.
 LATER: Mapping[str, str] = {
+    "EXECUTE_COMMAND_OFF": "tests/local/ecs/test_running_tasks.py",
+    "NOT_INTERACTIVE": "tests/local/ecs/test_running_tasks.py",
     "NO_CAPACITY": "tests/local/ecs/test_running_tasks.py",
     "VCPU_LIMIT": "tests/local/ecs/test_running_tasks.py",
 }

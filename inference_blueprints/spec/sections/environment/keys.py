@@ -86,6 +86,9 @@ class EcsCluster(Section):
 
     managed_instances: Literal["allowed", "never"] = "allowed"
     """Whether ECS itself may run the hosts of pools that fit its limits. Else all are Auto Scaling groups."""
+    execute_command: bool = False
+    """Whether `aws ecs execute-command` may run commands, as root, in containers of models (ECS Exec). Its
+    sessions are encrypted and recorded. A change replaces the tasks."""
     version: KubernetesVersion | None = None
     """Accepted from a file for EKS. It has no effect."""
     endpoint_access: Literal["private", "publicAndPrivate"] | None = None

@@ -99,6 +99,7 @@ CASES: Mapping[str, Callable[[Document], None]] = {
     "sglang-ranks": _sglang,
     "shifted-floors": _shifted_floors,
     "keys-of-eks": lambda spec: spec["cluster"]["ecs"].update({"extendedSupport": True}),
+    "execute-command": lambda spec: spec["cluster"]["ecs"].update({"executeCommand": True}),
     "taints": _pool(taints=[{"key": "team"}]),
     "labels": _pool(labels={"team": "serving"}),
     "fall-back": _spot_with_fall_back,

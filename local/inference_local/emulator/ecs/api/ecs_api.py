@@ -29,7 +29,7 @@ from inference_local.emulator.ecs.control.cluster_state import (
 )
 from inference_local.emulator.ecs.control.ecs_control import ClusterParts, EcsControl
 from inference_local.emulator.ecs.control.task_life import ProtectionError, protect, unprotect
-from inference_local.emulator.refusals import AwsApiError
+from inference_local.emulator.refusals import EXECUTE_COMMAND_OFF, NOT_INTERACTIVE, AwsApiError
 
 Answer = dict[str, Any]
 
@@ -74,6 +74,7 @@ class EcsApi:
             "StopTask": self._stop_task,
             "DescribeTasks": self._describe_tasks,
             "ListTasks": self._list_tasks,
+            "ExecuteCommand": self._execute_command,
             **InstanceCalls(shapes, self._parts).calls,
             "UpdateTaskProtection": self._update_protection,
             "GetTaskProtection": self._get_protection,
@@ -239,6 +240,28 @@ class EcsApi:
             and request.get("startedBy") in (None, task.started_by)
         ]
         return {"taskArns": arns}
+
+    def _execute_command(self, request: Shape) -> Answer:
+        """Open a session, which nothing reads: the plug-in of Session Manager speaks with AWS only."""
+        parts = self._parts(request)
+        task = self._task(parts, request["task"])
+        if not request["interactive"]:
+            raise NOT_INTERACTIVE.error()
+        if not task.runs_commands or task.status is not TaskStatus.RUNNING:
+            raise EXECUTE_COMMAND_OFF.error()
+        names = [each["name"] for each in task.definition["containerDefinitions"]]
+        name = request.get("container") or names[0]
+        if name not in names or (len(names) > 1 and "container" not in request):
+            raise AwsApiError("InvalidParameterException", f"the task has the containers {', '.join(names)}")
+        identifier = f"ecs-execute-command-{task.identifier[:17]}"
+        return {
+            "clusterArn": self._shapes.arn("cluster", "", parts.state.name),
+            "containerArn": self._shapes.arn("container", parts.state.name, f"{task.identifier}/{name}"),
+            "containerName": name,
+            "interactive": True,
+            "session": {"sessionId": identifier, "streamUrl": "wss://none", "tokenValue": "none"},
+            "taskArn": self._shapes.arn("task", parts.state.name, task.identifier),
+        }
 
     def _update_protection(self, request: Shape) -> Answer:
         parts, now = self._parts(request), self._sources.clock()

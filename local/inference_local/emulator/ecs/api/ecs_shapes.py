@@ -95,6 +95,7 @@ class EcsShapes:
             "version": task.version,
             "connectivity": "DISCONNECTED" if instance and not instance.agent_connected else "CONNECTED",
             "overrides": dict(task.overrides),
+            "enableExecuteCommand": task.runs_commands,
             "attachments": self._attachments(task),
             "tags": _tags(task.tags),
             "containers": [

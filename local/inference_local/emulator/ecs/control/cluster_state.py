@@ -166,6 +166,8 @@ class EcsTask:
     failure_counted: bool = False
     """Whether the circuit breaker has judged it: once healthy, or once failed."""
     target_healthy: bool = True
+    runs_commands: bool = False
+    """Whether ECS Exec may run commands in it (``enableExecuteCommand`` when it was started)."""
     version: int = 1
 
     @property

@@ -139,6 +139,7 @@ class EcsControl:
                 group=str(request.get("group") or f"family:{definition['family']}"),
                 started_by=str(request.get("startedBy") or ""),
                 tags={each["key"]: each.get("value", "") for each in request.get("tags", ())},
+                runs_commands=bool(request.get("enableExecuteCommand")),
             )
             self.cluster(cluster).state.tasks[task.identifier] = task
             return task

@@ -125,6 +125,7 @@ class ServiceScheduler:
             group=f"service:{service.name}",
             started_by=primary.identifier,
             tags=dict(service.tags) if service.request.get("propagateTags") == "SERVICE" else {},
+            runs_commands=bool(service.request.get("enableExecuteCommand")),
         )
         self._cluster.tasks[task.identifier] = task
         return task
