@@ -74,8 +74,11 @@ KINDS = {
     "hosts": r"aws ecs (update-container-instances-state|delete-attributes) ",
     # Held to AWS's own models, and to the names of the stacks: test_aws_commands.py, test_ecs_commands.py.
     "ecs": (
-        r"aws (application-autoscaling describe-|autoscaling (describe|terminate)-|ecs (describe|list|stop)-)"
+        r"aws (application-autoscaling describe-|autoscaling (describe|terminate)-|ecs (describe|list|stop)-"
+        r"|cloudformation describe-stack-resources |codebuild start-build )"
     ),
+    # Sent to the stand-in of ECS with these parameters: tests/local/ecs/test_running_tasks.py.
+    "session": r"aws ecs execute-command --cluster PLATFORM --task TASK --container main --interactive ",
     # The release of the template and its chart: test_scaler_command.py.
     "helm": r"(aws cloudformation get-template --stack-name PLATFORM-Platform |helm upgrade keda )",
     # Installed from the wheels, with what comes after: tests/local/test_wheel.py.
