@@ -10,6 +10,12 @@ of them. In the scenarios nothing is broken, a tenth of the racks or releases is
 (20 %), late (30 %) or doubled (10 %), for two hours of 10,000 GPUs: each drain is wrong. The detector was
 chosen on other seeds. The goal is to serve again as soon as NVSentinel's published time; its nodes need no
 new machine and load no model. 100,000 GPUs are 12,500 simulated nodes: nothing ran on as many machines.
+
+
+Reboots: forty nodes have, one after the other, a fault that a reboot mends. AWS publishes no time of a reboot
+for an instance with GPUs ("only a few minutes", Amazon EC2 User Guide, Reboot your instance), so the whole
+time is unknown. Measured is all but the boot, a lower bound: the signal (60 s on average), the drain (60 s),
+the start of the workers (150 s, all three assumed), and what the function adds, which looks each minute.
 """
 
 from __future__ import annotations
@@ -24,7 +30,13 @@ from inference_blueprints.measure.statistics import percentile
 from inference_catalog.gpu_faults import FleetFaults, fleet_faults
 from inference_contracts.units import MINUTES_PER_DAY
 from inference_decisions.repairs.health_settings import HealthSettings
-from inference_local.simulators.fleet.fleet_events import GREY_SIZES, GreyFailure, healthy_scenarios
+from inference_local.simulators.fleet.fleet_events import (
+    GREY_SIZES,
+    FleetEvents,
+    GreyFailure,
+    HardwareFault,
+    healthy_scenarios,
+)
 from inference_local.simulators.fleet.fleet_layout import FleetLayout, drawn_layout
 from inference_local.simulators.fleet.health_simulation import FleetRun, FoundFault
 
@@ -34,6 +46,9 @@ _SEED = 20261207
 _LARGE = 0.3
 _LASTING_SECONDS = 1800
 _HALF_AN_HOUR = 1800
+#: GPUs, faults, the XID of each (the GPU has to be reset), the time of the first, and seconds between two,
+#: so that the cap of an hour holds none back.
+_REBOOTED_FLEET, _REBOOTED, _RESET, _FIRST_FAULT, _APART = 1000, 40, "46", 930.0, 1217.0
 
 
 def measure() -> list[Figure]:
@@ -50,6 +65,7 @@ def measure() -> list[Figure]:
         _figure("processor time of the simulation", run.seconds, "s", goal=_HALF_AN_HOUR),
         _figure("slower by 30 % or more, found after, p90", _p(_after(large), 90), "s", goal=240),
         *_by_size(lasting),
+        *_reboots(figures),
         *_hardware(day, figures.published["nvsentinel_back_in_service_seconds"]),
         *_scenarios(figures),
     ]
@@ -91,6 +107,24 @@ def _hardware(result: FleetRun, published: float) -> list[Figure]:
             simulated=True,
         )
     ]
+
+
+def _reboots(figures: FleetFaults) -> Iterator[Figure]:
+    random = numpy.random.default_rng(_SEED + 4)
+    layout = drawn_layout(_REBOOTED_FLEET, random)
+    faults = [
+        HardwareFault(int(node), _FIRST_FAULT + _APART * number, "xid", _RESET, broken=True)
+        for number, node in enumerate(random.permutation(layout.nodes)[:_REBOOTED])
+    ]
+    minutes = int((_FIRST_FAULT + _APART * _REBOOTED) / 60) + 30
+    events = FleetEvents(hardware=tuple(faults))
+    run = health_run(layout, events, figures, minutes, _SEED + 5, reboots=1)
+    serving = [found.serving_at - found.fault.at for found in run.faults if found.serving_at is not None]
+    yield _figure(
+        "reboot, all but the boot itself: fault to serving again, p50", _p(serving, 50), "s", goal=150
+    )
+    yield _figure("reboot, nodes that serve again", 100 * len(serving) / _REBOOTED, "%")
+    yield _figure("reboot, false drains", len(run.false_drains), "nodes", goal=0)
 
 
 def _scenarios(figures: FleetFaults) -> Iterator[Figure]:

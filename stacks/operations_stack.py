@@ -97,6 +97,7 @@ class OperationsStack(cdk.Stack):
             place=place,
             settings=_settings(gpu_health, pools, on_ecs=on_ecs),
             replaces=gpu_health.action == "replace",
+            reboots=gpu_health.reboots_per_node_per_day > 0,
             queries=[
                 AlarmQuery(
                     name=alarm.kind,
@@ -128,6 +129,9 @@ def _settings(gpu_health: GpuHealth, pools: Sequence[Pool], *, on_ecs: bool) -> 
         "action": gpu_health.action,
         "repairedBy": owners,
         "maxUnhealthyPercent": gpu_health.max_unhealthy_percent,
+        # Without the keys, the functions' environment is that of earlier releases.
+        **({"maxRepairingPercent": each} if (each := gpu_health.max_repairing_percent) else {}),
+        **({"rebootsPerNodePerDay": each} if (each := gpu_health.reboots_per_node_per_day) else {}),
         "replacementsPerHour": gpu_health.replacements_per_hour,
         "slowGpus": gpu_health.slow_gpus,
         "accelerators": {name: each.device_count for name, each in types.items()},

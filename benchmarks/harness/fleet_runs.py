@@ -43,18 +43,32 @@ def usual_run(gpus: int, minutes: int, seed: int) -> MeasuredRun:
 
 
 def health_run(
-    layout: FleetLayout, events: FleetEvents, figures: FleetFaults, minutes: int, seed: int
+    layout: FleetLayout,
+    events: FleetEvents,
+    figures: FleetFaults,
+    minutes: int,
+    seed: int,
+    *,
+    reboots: int = 0,
+    reboot_seconds: float = 0.0,
 ) -> FleetRun:
     """Return what GPU health does that replaces nodes of all pools.
 
     layout, events, figures: The fleet, what happens to it, and its noise.
+    reboots: How often a node is rebooted a day before it is replaced.
+    reboot_seconds: How long a reboot takes.
     """
     pools = {str(pool): "gpuHealth" for pool in set(layout.pool.tolist())}
     return HealthSimulation(
         layout,
         events,
-        settings=HealthSettings(action="replace", repaired_by=pools),  # type: ignore[arg-type]
+        settings=HealthSettings(
+            action="replace",
+            repaired_by=pools,  # type: ignore[arg-type]
+            reboots_per_node_per_day=reboots,
+        ),
         rules=FaultRules.parsed(gpu_faults_file().read_text(encoding="utf-8")),
         figures=figures,
         seed=seed,
+        reboot_seconds=reboot_seconds,
     ).run(minutes)

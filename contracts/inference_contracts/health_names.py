@@ -11,6 +11,7 @@ CaseState = Literal[
     "confirmed",
     "cordoned",
     "draining",
+    "rebooting",
     "replacing",
     "verifying",
     "done",
@@ -22,13 +23,18 @@ CaseState = Literal[
 ENDED_CASES: Final[frozenset[CaseState]] = frozenset({"done", "cleared", "refused", "gave_up"})
 #: Of them, those after which people have to act.
 LEFT_TO_PEOPLE: Final[frozenset[CaseState]] = frozenset({"refused", "gave_up"})
-#: States in which the node is being taken out of service. They count as one replacement in flight.
-CASES_IN_FLIGHT: Final[frozenset[CaseState]] = frozenset({"cordoned", "draining", "replacing", "verifying"})
+#: States in which the node is out of service. They count as one repair in flight.
+CASES_IN_FLIGHT: Final[frozenset[CaseState]] = frozenset(
+    {"cordoned", "draining", "rebooting", "replacing", "verifying"}
+)
 
 #: Who replaces broken nodes of a pool: values of `repairedBy` in the blueprint.
 RepairOwner = Literal["karpenter", "gpuHealth", "nvSentinel", "nobody"]
 #: Values of `gpuHealth.action` in the blueprint.
 HealthAction = Literal["observe", "replace"]
+
+#: What mends a fault: another boot of the same instance, another instance, or people.
+Remedy = Literal["reboot", "replace", "person"]
 
 #: Kinds of hardware signals, and of what is seen from outside.
 FaultKind = Literal[
@@ -37,6 +43,7 @@ FaultKind = Literal[
     "row_remap",
     "throttle",
     "nvlink",
+    "nvswitch",
     "pcie",
     "efa",
     "neuron",
@@ -59,8 +66,10 @@ RACK_LABEL: Final = "topology.k8s.aws/network-node-layer-3"
 
 #: Environment variable with the settings, a JSON object:
 #: ``{"action": "observe", "repairedBy": {"h200": "gpuHealth"}, "maxUnhealthyPercent": 5,
-#: "replacementsPerHour": 4, "slowGpus": true, "accelerators": {"p5en.48xlarge": 8}}``. `accelerators` has
-#: the accelerators of each instance type of the pools, which the label of Karpenter's nodes overrides.
+#: "maxRepairingPercent": 0, "replacementsPerHour": 4, "rebootsPerNodePerDay": 0, "slowGpus": true,
+#: "accelerators": {"p5en.48xlarge": 8}}``. `accelerators` has the accelerators of each instance type of the
+#: pools, which the label of Karpenter's nodes overrides. Settings of earlier releases have no
+#: `maxRepairingPercent` and no `rebootsPerNodePerDay`: both are then 0.
 HEALTH_SETTINGS: Final = "HEALTH_SETTINGS"
 #: The table of faults, `gpu_faults_file()` of the catalogue, in the folder of the functions' code.
 FAULTS_FILE: Final = "gpu_faults.json"
@@ -111,11 +120,13 @@ WORKER_SERIES: Final = (
 
 # --- Metrics of GPU health (`operations_names.METRIC_NAMESPACE`). ---
 
-#: Cases that were opened, confirmed, cordoned, done, refused, and given up, since the last run.
+#: Cases that were opened, confirmed, cordoned, done, refused, and given up, since the last run. A node that
+#: came back from a reboot counts as rebooted, not as replaced.
 CASES_OPENED: Final = "CasesOpened"
 CASES_CONFIRMED: Final = "CasesConfirmed"
 NODES_CORDONED: Final = "NodesCordoned"
 NODES_REPLACED: Final = "NodesReplaced"
+NODES_REBOOTED: Final = "NodesRebooted"
 CASES_REFUSED: Final = "CasesRefused"
 CASES_GIVEN_UP: Final = "CasesGivenUp"
 #: Cases that are open, and those whose node is being replaced.

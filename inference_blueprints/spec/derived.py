@@ -100,6 +100,12 @@ def controllers_of(spec: Spec) -> tuple[Controller, ...]:
     return tuple(controller for controller, section in sections if section is not None)
 
 
+def karpenter_reboots(spec: Spec) -> bool:
+    """Return whether Karpenter repairs nodes, and reboots those whose fault a reboot mends."""
+    reboots = spec.gpu_health is not None and spec.gpu_health.reboots_per_node_per_day > 0
+    return reboots and not spec.cluster.ecs and any(pool.repaired_by == "karpenter" for pool in spec.pools)
+
+
 def models_domain(platform: str, network: Network) -> str:
     """Return the private zone in which each model has a name.
 

@@ -23,7 +23,7 @@ from inference_decisions.repairs.repair_guards import (
     breaker,
     has_same_cause,
 )
-from inference_decisions.repairs.repair_progress import advance
+from inference_decisions.repairs.repair_progress import REBOOTED, advance, earliest
 from operations.operations_errors import VersionConflictError
 
 #: How long a shift is remembered: workers of one rack do not cross a limit in the same minute.
@@ -34,6 +34,8 @@ HELD_SECONDS: Final = 240.0
 #: How long a case that was left to people is not opened again by more evidence.
 _SETTLED_SECONDS: Final = 3600.0
 _ATTEMPTS: Final = 6
+#: A node that is closed already has its place.
+_NO_LIMIT: Final = 10**6
 #: Metric of each state that a case comes to.
 _COUNTED: Final = {
     "suspected": names.CASES_OPENED,
@@ -74,7 +76,7 @@ class CaseProgress:
             return None  # it is about the machine that was there before
         for _ in range(_ATTEMPTS):
             known = self.store.read(node.uid, now)
-            if known is not None and (_is_settled(known, node, evidence) or _has(known, evidence)):
+            if known is not None and (self._is_settled(known, node, evidence) or _has(known, evidence)):
                 return None if known.ended else known
             case = self._with(known, node, evidence)
             try:
@@ -85,6 +87,19 @@ class CaseProgress:
                 self.counts[_COUNTED["suspected"]] += 1
             return written
         raise VersionConflictError(f"the case of {node.name} is written by others all the time")
+
+    def _is_settled(self, case: RepairCase, node: WatchedNode, evidence: Evidence) -> bool:
+        """Return whether a case has ended, and more evidence does not open it again.
+
+        A case that was left to people opens again if the same node is seen broken an hour later: there may
+        be a spare place now, or somebody opened the node again. A node that is still closed is left to them.
+        One that came back from a reboot is a case again if it is seen broken afterwards.
+        """
+        if case.reason == REBOOTED:
+            return evidence.at <= earliest(evidence, case.changed_at, self.settings)
+        if case.state not in LEFT_TO_PEOPLE:
+            return case.ended and case.state != "cleared"
+        return bool(node.cordoned and node.mark) or evidence.at <= case.changed_at + _SETTLED_SECONDS
 
     def _with(self, known: RepairCase | None, node: WatchedNode, evidence: Evidence) -> RepairCase:
         if known is not None and not known.ended:
@@ -116,7 +131,7 @@ class CaseProgress:
                 continue
             if case.node_uid == node.uid:
                 self.store.write(replace(case, reason="read_from_mark"), now)
-                self.store.take_place(case, replace(self.settings, replacements_per_hour=10**6), now)
+                self.store.take_place(case, _NO_LIMIT, _NO_LIMIT, now)
 
     def give_back_orphans(self, now: float) -> None:
         """Give places back whose case has ended: the run that should have done so was killed."""
@@ -153,7 +168,9 @@ class CaseProgress:
         return case
 
     def _tell(self, before: RepairCase, case: RepairCase) -> None:
-        if case.state in _COUNTED:
+        if case.reason == REBOOTED:
+            self.counts[names.NODES_REBOOTED] += 1
+        elif case.state in _COUNTED:
             self.counts[_COUNTED[case.state]] += 1
         _logger.info(
             "a case moved",
@@ -185,6 +202,7 @@ class CaseProgress:
             shifted=frozenset(
                 unit for unit, at in self.observation.shifts.items() if now - at < SHIFT_SECONDS
             ),
+            reboots=self.store.reboots(case.node_uid, now) if self.settings.reboots_per_node_per_day else 0,
         )
 
     def _unhealthy(
@@ -237,17 +255,6 @@ class CaseProgress:
                     f"Nothing is replaced in pool {case.pool}, cell {self.repairs.platform.cell.name}:"
                     f" {answer.text}\nRunbook: {REPLACEMENTS_HELD_RUNBOOK}",
                 )
-
-
-def _is_settled(case: RepairCase, node: WatchedNode, evidence: Evidence) -> bool:
-    """Return whether a case has ended, and more evidence does not open it again.
-
-    A case that was left to people opens again if the same node is seen broken an hour later: there may be a
-    spare place now, or somebody opened the node again. A node that is still closed is left to them.
-    """
-    if case.state not in LEFT_TO_PEOPLE:
-        return case.ended and case.state != "cleared"
-    return bool(node.cordoned and node.mark) or evidence.at <= case.changed_at + _SETTLED_SECONDS
 
 
 def _has(case: RepairCase, evidence: Evidence) -> bool:

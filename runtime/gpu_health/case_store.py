@@ -7,8 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from inference_contracts.operations_names import HEALTH_SERVICE
-from inference_contracts.units import SECONDS_PER_HOUR
-from inference_decisions.repairs.health_settings import HealthSettings
+from inference_contracts.units import SECONDS_PER_DAY, SECONDS_PER_HOUR
 from inference_decisions.repairs.repair_case import Evidence, RepairCase
 from operations.operations_errors import VersionConflictError
 from operations.operations_table import AuditRecord, OperationsTable, StoredRecord
@@ -18,6 +17,7 @@ _PLACES: Final = "places"
 _OBSERVED: Final = "observed"
 _TOLD: Final = "told#"
 _HELD: Final = "held#"
+_REBOOTS: Final = "reboots#"
 #: How long an ended case still counts: until then the same report does not open another one.
 _KEPT_SECONDS: Final = 86400.0
 #: Attempts to write a record that others write too.
@@ -81,10 +81,13 @@ class CaseStore:
         )
         return replace(case, version=version)
 
-    def take_place(self, case: RepairCase, settings: HealthSettings, now: float) -> bool:
+    def take_place(self, case: RepairCase, places: int, per_hour: int, now: float) -> bool:
         """Take a place of the case's pool and of the hour, atomically. False if all are taken.
 
         Both are in one record, so that two runs at once cannot exceed either.
+
+        places: Places of the pool.
+        per_hour: Most repairs that start within an hour.
         """
         for _ in range(_ATTEMPTS):
             stored = self._table.read(_PLACES, now)
@@ -92,7 +95,7 @@ class CaseStore:
             mine = held.setdefault(case.pool, [])
             if case.node_uid in mine:
                 return True
-            if len(mine) >= settings.in_flight_per_pool or len(starts) >= settings.replacements_per_hour:
+            if len(mine) >= places or len(starts) >= per_hour:
                 return False
             mine.append(case.node_uid)
             if self._write_places(stored, held, [*starts, (case.node_uid, now)], now):
@@ -114,6 +117,31 @@ class CaseStore:
     def places(self, now: float) -> tuple[Mapping[str, list[str]], list[tuple[str, float]]]:
         """Return who holds places, by pool, and the replacements that started within an hour."""
         return _places(self._table.read(_PLACES, now), now)
+
+    def note_reboot(self, case: RepairCase, now: float) -> None:
+        """Store that the node of a case is rebooted. A case counts once, however often it is noted.
+
+        now: Seconds since the epoch.
+        """
+        entry, mine = f"{_REBOOTS}{case.node_uid}", f"{case.times['rebooting']:.0f}"
+        for _ in range(_ATTEMPTS):
+            stored = self._table.read(entry, now)
+            noted = {} if stored is None else dict(stored.content["noted"])
+            if mine in noted:
+                return
+            content, version = {"noted": {**noted, mine: now}}, stored.version if stored else 0
+            try:
+                self._table.write(entry, content, version=version, now=now, expires=now + _KEPT_SECONDS)
+            except VersionConflictError:
+                continue
+            return
+        raise VersionConflictError("the record of reboots is written by others all the time")
+
+    def reboots(self, node_uid: str, now: float) -> int:
+        """Return how often a node was rebooted within a day."""
+        stored = self._table.read(f"{_REBOOTS}{node_uid}", now)
+        noted = {} if stored is None else stored.content["noted"]
+        return sum(float(at) > now - SECONDS_PER_DAY for at in noted.values())
 
     def _write_places(
         self,

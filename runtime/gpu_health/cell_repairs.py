@@ -151,10 +151,24 @@ class CellRepairs(ABC):
         """Return the nodes of a pool."""
         return [node for node in self.nodes() if node.pool == pool]
 
-    def reserve(self, case: RepairCase) -> bool:
+    def reserve(self, case: RepairCase, places: int) -> bool:
         """Take a place of the pool and of the hour."""
         with acting("take a place"):
-            return self.store.take_place(case, self.platform.settings, self.clock())
+            per_hour = self.platform.settings.replacements_per_hour
+            return self.store.take_place(case, places, per_hour, self.clock())
+
+    def reboot(self, case: RepairCase, live: LiveNode) -> None:
+        """Boot the instance again. It stays on its host, and keeps its disks.
+
+        https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_RebootInstances.html: the call only queues
+        a request, and a terminated instance is ignored. An instance that does not shut down within a few
+        minutes is reset. The reboot is noted first: one whose answer is lost counts too.
+        """
+        if live.uid != case.node_uid:
+            return
+        with acting(f"reboot {case.node}"):
+            self.store.note_reboot(case, self.clock())
+            aws_clients.client("ec2").reboot_instances(InstanceIds=[live.instance])
 
     def release(self, case: RepairCase) -> None:
         """Give the place back. What is not given back now is when `minute` finds no open case for it."""

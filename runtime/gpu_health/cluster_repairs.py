@@ -69,6 +69,7 @@ class ClusterRepairs(CellRepairs):
                 rack=found.rack,
                 read_at=began,
                 booted_at=self._booted_at(found),
+                boot=found.boot,
                 ready=found.ready,
                 cordoned=found.cordoned,
                 cordoned_by_us=found.cordoned and bool(found.mark),

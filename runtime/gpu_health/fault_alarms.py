@@ -36,7 +36,7 @@ from inference_contracts.health_names import (
     hardware_alarm_prefix,
 )
 from inference_decisions.repairs.fault_rules import HardwareSignal
-from inference_decisions.repairs.repair_case import RepairCase
+from inference_decisions.repairs.repair_case import ALARM_SOURCE, RepairCase
 from operations import aws_clients
 from operations.operations_errors import OperationsError
 
@@ -144,7 +144,6 @@ def _seconds(moment: str) -> float:
     return datetime.strptime(moment, "%Y-%m-%dT%H:%M:%S.%f%z").timestamp()
 
 
-_SOURCE: Final = "alarm"
 #: Two reports of a contributor within this time are one: an event and a list may differ in their times.
 _SAME_SECONDS: Final = 60.0
 _logger = Logger(service=operations_names.HEALTH_SERVICE)
@@ -275,7 +274,9 @@ def add_signals(
             )
             continue
         evidence = run.repairs.platform.rules.evidence(
-            HardwareSignal(kind=signal.kind, code=signal.code, node=node.name, at=signal.at, source=_SOURCE)
+            HardwareSignal(
+                kind=signal.kind, code=signal.code, node=node.name, at=signal.at, source=ALARM_SOURCE
+            )
         )
         case = None if evidence is None else run.add(node, evidence, now)
         if case is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -47,11 +47,14 @@ def read_health(environment: Mapping[str, str]) -> HealthPlatform:
             max_unhealthy_percent=float(document["maxUnhealthyPercent"]),
             replacements_per_hour=int(document["replacementsPerHour"]),
             slow_gpus=bool(document["slowGpus"]),
+            max_repairing_percent=float(document.get("maxRepairingPercent", 0)),
+            reboots_per_node_per_day=int(document.get("rebootsPerNodePerDay", 0)),
         )
         accelerators = {name: int(count) for name, count in document["accelerators"].items()}
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise OperationsSettingsError(f"{health_names.HEALTH_SETTINGS} cannot be read: {error!r}") from error
-    return HealthPlatform(read_cell(environment), settings, FaultRules.parsed(_faults()), accelerators)
+    rules = FaultRules.parsed(_faults())
+    return HealthPlatform(read_cell(environment), replace(settings, faults=rules), rules, accelerators)
 
 
 def _faults() -> str:

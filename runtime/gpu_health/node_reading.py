@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 
 from gpu_health.watched_node import WatchedNode, WatchedWorker
-from inference_contracts.health_names import CORDON_ANNOTATION, RACK_LABEL, FaultKind
+from inference_contracts.health_names import CORDON_ANNOTATION, RACK_LABEL
 from inference_contracts.metric_labels import (
     POOL_LABEL_OF_PODS,
     RELEASE_LABEL_OF_PODS,
@@ -45,11 +44,6 @@ _PURCHASES: Final[Mapping[str, Purchase]] = {
     "default": "reservation",
     "reserved": "reservation",
 }
-#: Reasons of conditions of the node monitoring agent:
-#: https://docs.aws.amazon.com/eks/latest/userguide/learn-status-conditions.html. ``DCGMError`` is a lost
-#: connection to the DCGM host process.
-_XID_REASON: Final = re.compile(r"NvidiaXID(\d+)(?:Error|Warning)?")
-_DCGM_REASON: Final = re.compile(r"DCGM\w*?(\d+)")
 _ACCELERATORS: Final = "AcceleratedHardwareReady"
 _STUCK_SECONDS: Final = 60.0
 #: Labels of a pod that change with each revision: of a Deployment, a LeaderWorkerSet and a StatefulSet.
@@ -182,31 +176,23 @@ class NodeObject:
         )
 
     def signals(self) -> Iterator[HardwareSignal]:
-        """Return what the kubelet and the node monitoring agent report: of accelerators by kind and code."""
+        """Return what the kubelet and the node monitoring agent report: of accelerators the reason."""
         for condition in self.conditions:
             if condition.healthy:
                 continue
-            kind: FaultKind = "node_condition"
-            # A node that was never well has conditions from just before it joined.
-            code, at = condition.code, max(condition.since, self.created_at)
-            if condition.kind == _ACCELERATORS and condition.healthy is False:
-                (kind, code), at = fault_of(condition.reason), condition.since
-            yield HardwareSignal(kind=kind, code=code, node=self.name, at=at, source="node-condition")
+            broken = condition.kind == _ACCELERATORS and condition.healthy is False
+            yield HardwareSignal(
+                kind="node_condition",
+                code=condition.code,
+                node=self.name,
+                # A node that was never well has conditions from just before it joined.
+                at=condition.since if broken else max(condition.since, self.created_at),
+                source="node-condition",
+                reason=condition.reason if broken else "",
+            )
 
     def _conditions(self) -> Sequence[Mapping[str, str]]:
         return self.content["status"].get("conditions", [])  # type: ignore[no-any-return]
-
-
-def fault_of(reason: str) -> tuple[FaultKind, str]:
-    """Return kind and code of a reason of the node monitoring agent."""
-    if found := _XID_REASON.fullmatch(reason):
-        return "xid", found[1]
-    if reason.startswith("Neuron"):
-        return "neuron", reason
-    if reason == "DCGMError":
-        return "dcgm", "connection"
-    found = _DCGM_REASON.match(reason)
-    return "dcgm", found[1] if found else reason
 
 
 def seconds_of(moment: str) -> float:

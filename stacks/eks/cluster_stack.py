@@ -37,6 +37,7 @@ class ClusterStack(cdk.Stack):
     model_ports: TCP ports on which models answer, 1 to 65535.
     secrets_key: KMS key of Kubernetes secrets.
     secrets_in_pods: Whether pods read secrets of Secrets Manager.
+    karpenter_reboots: Whether Karpenter reboots nodes before it replaces them.
     instance_tags: Tags of instances and volumes.
     log_retention_days: Days for which logs of the control plane are kept; None without observability.
     """
@@ -54,6 +55,7 @@ class ClusterStack(cdk.Stack):
         model_ports: Iterable[int],
         secrets_key: kms.IKey,
         secrets_in_pods: bool,
+        karpenter_reboots: bool,
         instance_tags: Mapping[str, str],
         log_retention_days: int | None,
         env: cdk.Environment,
@@ -71,7 +73,9 @@ class ClusterStack(cdk.Stack):
             extended_support=eks.extended_support,
             log_retention_days=log_retention_days,
         )
-        self.karpenter = KarpenterIdentity(self, "Karpenter", cluster_name=cluster_name)
+        self.karpenter = KarpenterIdentity(
+            self, "Karpenter", cluster_name=cluster_name, reboots=karpenter_reboots
+        )
         self.security_group_id = self.cluster.cluster_security_group_id
         self._add_system_nodes(
             eks.version, cluster_name, vpc, instance_tags, add_on_versions, secrets_in_pods=secrets_in_pods

@@ -9,6 +9,7 @@ import aws_cdk as cdk
 from inference_blueprints.render.eks.chart_values import scaled_kinds
 from inference_blueprints.serving.scaling.shift_of_plan import shift_configuration_of
 from inference_blueprints.serving.types import SecretValue
+from inference_blueprints.spec.derived import karpenter_reboots
 from inference_blueprints.spec.types import EksCluster
 from inference_catalog import image_cache
 from inference_catalog.releases import NodeImage
@@ -63,6 +64,7 @@ class EksStacks(TargetStacks):
             model_ports={deployment.entry_point.ports[0].number for deployment in deployments},
             secrets_key=self._foundation.data.encryption_key,
             secrets_in_pods=self._has_secrets(),
+            karpenter_reboots=karpenter_reboots(self._foundation.blueprint.spec),
             instance_tags=self._foundation.tags,
             log_retention_days=observability.logs.retention_days if observability else None,
             env=self._foundation.env,
@@ -90,6 +92,7 @@ class EksStacks(TargetStacks):
             vpc=self._foundation.network.vpc,
             pools=self._foundation.blueprint.spec.pools,
             interruption_queue_name=cluster.karpenter.queue.queue_name,
+            karpenter_reboots=karpenter_reboots(self._foundation.blueprint.spec),
             secrets_in_pods=self._has_secrets(),
             inference_pools=any(each.picker for model in plan.models for each in model.deployments),
             spanning_stacks=plan.spanning_stacks,

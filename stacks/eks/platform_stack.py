@@ -33,6 +33,7 @@ class PlatformStack(cdk.Stack):
     vpc: VPC of the models' load balancer.
     pools: Section of the blueprint. Some pools need a device plug-in or a feature of Karpenter.
     interruption_queue_name: Queue that Karpenter reads.
+    karpenter_reboots: Whether Karpenter reboots nodes before it replaces them.
     secrets_in_pods: Whether pods read secrets of Secrets Manager.
     inference_pools: Whether a model uses an InferencePool.
     spanning_stacks: Serving stacks that have workers across several nodes.
@@ -52,6 +53,7 @@ class PlatformStack(cdk.Stack):
         vpc: ec2.IVpc,
         pools: Sequence[Pool],
         interruption_queue_name: str,
+        karpenter_reboots: bool,
         secrets_in_pods: bool,
         inference_pools: bool,
         spanning_stacks: Collection[str],
@@ -73,6 +75,7 @@ class PlatformStack(cdk.Stack):
             interruption_queue=interruption_queue_name,
             keeps_nodes=any(pool.nodes.min for pool in pools),
             repairs_nodes=any(pool.repaired_by == "karpenter" for pool in pools),
+            reboots=karpenter_reboots,
         )
         identity = LoadBalancerControllerIdentity(self, "LoadBalancerIdentity", cluster_name=name)
         load_balancer = self._install(

@@ -22,6 +22,8 @@ CHECKED: dict[str, tuple[str, set[str]]] = {
             "settings.interruptionQueue",
             "settings.featureGates.nodeRepair",
             "settings.legacyNodeRepair",
+            "settings.featureGates.terminateFirstRepair",
+            "settings.awsFeatureGates.rebootForRepair",
             "settings.featureGates.staticCapacity",
             "controller.resources",
         },
@@ -183,6 +185,7 @@ VARIABLES: dict[str, dict[str, Any]] = {
         "interruption_queue": "queue",
         "keeps_nodes": True,
         "repairs_nodes": True,
+        "reboots": True,
     },
     "aws-load-balancer-controller": {"cluster_name": "quickstart", "region": "us-west-2", "vpc_id": "vpc-1"},
 }

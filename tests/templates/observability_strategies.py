@@ -43,6 +43,9 @@ def repairs(draw: Callable[..., Any], pools: Sequence[dict[str, Any]]) -> dict[s
     limits: dict[str, st.SearchStrategy[Any]] = {
         "maxUnhealthyPercent": st.integers(1, 50),
         "replacementsPerHour": st.integers(1, 100),
+        "maxRepairingPercent": st.just(1),
         "slowGpus": st.booleans(),
     }
+    if action == "replace":
+        limits["rebootsPerNodePerDay"] = st.integers(0, 5)
     return {"gpuHealth": {"action": action} | draw(st.fixed_dictionaries({}, optional=limits))}

@@ -92,6 +92,21 @@ def test_health_terminates_instances_of_the_platforms_groups_alone(replacing: Te
     assert {PLATFORM_TAG: PLATFORM} in [{each["Key"]: each["Value"]} for each in group["Tags"]]
 
 
+def test_only_instances_of_the_platform_are_rebooted() -> None:
+    """Red if the condition names a tag that the hosts' launch template does not give them."""
+    assert EcsControlledCluster(PLATFORM).instance_condition == {
+        "StringEquals": {f"aws:ResourceTag/{PLATFORM_TAG}": PLATFORM}
+    }
+
+
+def test_hosts_have_the_tag_by_which_they_are_rebooted(replacing: Templates) -> None:
+    (template,) = replacing.properties("AWS::EC2::LaunchTemplate", "Capacity")
+    marks = {
+        each["ResourceType"]: each["Tags"] for each in template["LaunchTemplateData"]["TagSpecifications"]
+    }
+    assert {"Key": PLATFORM_TAG, "Value": PLATFORM} in marks["instance"]
+
+
 def test_health_that_observes_can_only_read() -> None:
     observing = _given(replaces=False)
     assert _given(replaces=True) - observing == ACTING

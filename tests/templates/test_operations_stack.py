@@ -208,6 +208,60 @@ def test_karpenter_leaves_repairs_to_their_owner(replacing: Templates, base_temp
     assert not gate(replacing)
 
 
+def test_reboots_are_allowed_only_where_they_are_asked_for(
+    synthesise: Synthesise, replacing: Templates
+) -> None:
+    """Red if a role may reboot instances without the key, or those of another cluster with it."""
+
+    def rebooting(spec: dict[str, Any]) -> None:
+        healthy("replace")(spec)
+        spec["gpuHealth"]["rebootsPerNodePerDay"] = 1
+
+    def reboots(templates: Templates) -> list[dict[str, Any]]:
+        return [each for each in health_policy(templates) if "ec2:RebootInstances" in listed(each["Action"])]
+
+    assert reboots(replacing) == []
+    found = synthesise(rebooting)
+    (statement,) = reboots(found)
+    assert text(statement["Resource"]).endswith(":instance/*")
+    assert statement["Condition"] == {
+        "StringEquals": {"aws:ResourceTag/kubernetes.io/cluster/try": "owned"},
+        "StringLike": {"aws:ResourceTag/karpenter.sh/nodepool": "*"},
+    }
+    function, *_ = found.properties("AWS::Lambda::Function", STACK)
+    settings = json.loads(function["Environment"]["Variables"][health_names.HEALTH_SETTINGS])
+    assert settings["rebootsPerNodePerDay"] == 1
+
+
+def test_karpenter_reboots_where_it_repairs_and_is_asked_to(
+    synthesise: Synthesise, base_templates: Templates
+) -> None:
+    """Red if Karpenter gets the gate without the permission, or keeps the repair that knows no reboots."""
+
+    def rebooting(spec: dict[str, Any]) -> None:
+        spec |= {"observability": {}, "gpuHealth": {"rebootsPerNodePerDay": 1}}
+
+    def settings(templates: Templates) -> dict[str, Any]:
+        values = json.loads(text(templates.charts("Platform")["karpenter"]["Properties"]["Values"]))
+        found: dict[str, Any] = values["settings"]
+        return found
+
+    def may_reboot(templates: Templates) -> bool:
+        policies = templates.properties("AWS::IAM::ManagedPolicy", "Cluster")
+        return any("ec2:RebootInstances" in json.dumps(each) for each in policies)
+
+    found = synthesise(rebooting)
+    assert may_reboot(found)
+    assert not may_reboot(base_templates)
+    assert settings(found)["awsFeatureGates"] == {"rebootForRepair": True}
+    assert settings(found)["featureGates"]["terminateFirstRepair"] is True
+    assert (settings(found)["legacyNodeRepair"], settings(base_templates)["legacyNodeRepair"]) == (
+        False,
+        True,
+    )
+    assert "awsFeatureGates" not in settings(base_templates)
+
+
 def test_the_functions_know_their_cell_and_the_section(replacing: Templates) -> None:
     for function in replacing.properties("AWS::Lambda::Function", STACK):
         variables = function["Environment"]["Variables"]

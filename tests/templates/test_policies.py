@@ -78,7 +78,8 @@ def operated(spec: dict[str, Any]) -> None:
     spec["pools"][0] |= {"repairedBy": "gpuHealth", "purchase": {"reservation": {"tags": {"team": "ads"}}}}
     workers = spec["models"][0]["deployments"][0]["aggregated"]
     workers |= {"replicas": {"min": 1, "max": 2}, "scaledBy": {"load": {}}}
-    spec |= {"gpuHealth": {"action": "replace"}, "capacityShift": {"action": "shift"}}
+    health = {"action": "replace", "rebootsPerNodePerDay": 1}
+    spec |= {"gpuHealth": health, "capacityShift": {"action": "shift"}}
 
 
 def shifted_on_ecs(spec: dict[str, Any]) -> None:

@@ -47,6 +47,8 @@ class KarpenterScope:
     """ARN of the only role that Karpenter may pass to nodes."""
     queue_arn: str
     """ARN of the interruption queue."""
+    reboots: bool = False
+    """Whether it may reboot instances."""
 
     @property
     def cluster_arn(self) -> str:
@@ -158,6 +160,12 @@ def _node_lifecycle(scope: KarpenterScope) -> Statements:
             ["ec2:TerminateInstances", "ec2:DeleteLaunchTemplate"],
             scope.ec2_arns("instance", "launch-template"),
             existing,
+        ),
+        # aws/karpenter-provider-aws v1.15.1, charts/karpenter/values.yaml: rebootForRepair needs it.
+        *(
+            [_allow("AllowScopedReboot", "ec2:RebootInstances", scope.ec2_arns("instance"), existing)]
+            if scope.reboots
+            else []
         ),
     )
 
@@ -309,9 +317,13 @@ class KarpenterIdentity(Construct):
     ----------
     cluster_name
         A plain string without CDK tokens, because it becomes part of IAM condition keys.
+    reboots
+        Whether Karpenter may reboot its instances, for its feature gate RebootForRepair.
     """
 
-    def __init__(self, scope: Construct, construct_id: str, *, cluster_name: str) -> None:
+    def __init__(
+        self, scope: Construct, construct_id: str, *, cluster_name: str, reboots: bool = False
+    ) -> None:
         super().__init__(scope, construct_id)
         stack = cdk.Stack.of(self)
         self.node_role = NodeRole(self, "NodeRole")
@@ -323,6 +335,7 @@ class KarpenterIdentity(Construct):
             cluster_name=cluster_name,
             node_role_arn=self.node_role.attr_arn,
             queue_arn=self.queue.queue_arn,
+            reboots=reboots,
         )
         documents = karpenter_policies(policy_scope)
         policies = [

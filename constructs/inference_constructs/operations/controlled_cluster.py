@@ -57,6 +57,11 @@ class ControlledCluster(ABC):
             Whether it may also drain and replace nodes.
         """
 
+    @property
+    @abstractmethod
+    def instance_condition(self) -> Mapping[str, Mapping[str, str]]:
+        """Condition of IAM that only instances of the cluster's pools fulfil."""
+
     @abstractmethod
     def grant_shift(self, scope: Construct, role: iam.Role, shift: ShiftConfiguration) -> None:
         """Let the capacity shift read how many workers run, and set floors if the configuration says so.

@@ -50,6 +50,11 @@ class EcsControlledCluster(ControlledCluster):
             role.add_to_policy(statement)
             acknowledge_wildcards(role, [statement.to_statement_json()], why)
 
+    @property
+    def instance_condition(self) -> Mapping[str, Mapping[str, str]]:
+        """The tag of the platform, which its Auto Scaling groups give to their instances."""
+        return {"StringEquals": {f"aws:ResourceTag/{PLATFORM_TAG}": self.name}}
+
     def grant_shift(self, scope: Construct, role: iam.Role, shift: ShiftConfiguration) -> None:
         """Let the capacity shift read services, and if it shifts also set their smallest number of tasks."""
         stack = cdk.Stack.of(scope)

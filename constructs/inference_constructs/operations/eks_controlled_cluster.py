@@ -108,6 +108,14 @@ class EksControlledCluster(ControlledCluster):
             _EVICTION_RULES if replaces else (),
         )
 
+    @property
+    def instance_condition(self) -> Mapping[str, Mapping[str, str]]:
+        """The tags that Karpenter gives to its instances: those by which it may terminate them too."""
+        return {
+            "StringEquals": {f"aws:ResourceTag/kubernetes.io/cluster/{self.name}": "owned"},
+            "StringLike": {"aws:ResourceTag/karpenter.sh/nodepool": "*"},
+        }
+
     def grant_shift(self, scope: Construct, role: iam.Role, shift: ShiftConfiguration) -> None:
         """Let the capacity shift read ScaledObjects of models, and patch its own and its ClusterQueues."""
         rules = shift_rules(

@@ -104,6 +104,8 @@ class HealthController(Construct):
         repair, and how many at once.
     replaces
         Whether the functions may replace nodes. Otherwise they can only read.
+    reboots
+        Whether they may also reboot nodes.
     queries
         Alarms on hardware by kind of fault.
     reservations
@@ -120,11 +122,14 @@ class HealthController(Construct):
         replaces: bool,
         queries: Sequence[AlarmQuery],
         reservations: bool = False,
+        reboots: bool = False,
     ) -> None:
         super().__init__(scope, construct_id)
         role = controller_role(self, "Role", place)
         self._let_look(role, reservations=reservations)
         place.cluster.grant_health(self, role, replaces=replaces)
+        if replaces and reboots:
+            self._let_reboot(role, place.cluster.instance_condition)
         code = controller_code("gpu_health", {health_names.FAULTS_FILE: gpu_faults_file().read_text("utf-8")})
         environment = {health_names.HEALTH_SETTINGS: json.dumps(settings)}
 
@@ -184,6 +189,23 @@ class HealthController(Construct):
         ):
             role.add_to_policy(each)
             acknowledge_wildcards(role, [each.to_statement_json()], why)
+
+    def _let_reboot(self, role: iam.Role, condition: Mapping[str, Mapping[str, str]]) -> None:
+        """Let the functions reboot the instances of the cluster, which a tag marks.
+
+        Service Authorization Reference, "Actions, resources, and condition keys for Amazon EC2":
+        ``RebootInstances`` has the resource ``instance`` and knows its tags.
+        """
+        instances = cdk.Stack.of(self).format_arn(service="ec2", resource="instance", resource_name="*")
+        reboot = iam.PolicyStatement(
+            actions=["ec2:RebootInstances"], conditions=dict(condition), resources=[instances]
+        )
+        role.add_to_policy(reboot)
+        acknowledge_wildcards(
+            role,
+            [reboot.to_statement_json()],
+            "Instances get their names when they start. A tag bounds them.",
+        )
 
     @property
     def functions(self) -> Mapping[str, lambda_.IFunction]:

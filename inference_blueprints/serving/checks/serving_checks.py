@@ -39,6 +39,7 @@ from inference_blueprints.serving.checks.support_checks import (
     SUPPORT_CHECKS,
     experimental_findings,
     node_system_findings,
+    reboot_findings,
 )
 from inference_blueprints.serving.engines.worker_sizing import worker_memory, worker_sizing
 from inference_blueprints.serving.estimates.cache_tiers import shared_cache_findings, whole_kv_bytes_per_token
@@ -64,6 +65,7 @@ def serving_findings(blueprint: spec.Blueprint) -> Iterator[Finding]:
     """
     yield from findings_of(SPEC_CHECKS, blueprint)
     yield from decidable(node_system_findings, blueprint)
+    yield from decidable(reboot_findings, blueprint)
     for index, _ in usable(blueprint.spec.models):
         yield from decidable(partial(_model_findings, index=index), blueprint)
 

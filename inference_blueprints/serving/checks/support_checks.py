@@ -12,7 +12,7 @@ from inference_blueprints.serving.plan import paired_workers, pool_system, unboo
 from inference_blueprints.serving.resolved import ResolvedWorkers
 from inference_blueprints.serving.stacks import STACKS
 from inference_blueprints.spec import types as spec
-from inference_blueprints.spec.derived import each_placement, each_workers
+from inference_blueprints.spec.derived import each_placement, each_workers, karpenter_reboots
 from inference_blueprints.spec.invalid_values import usable
 from inference_blueprints.spec.rule import Rule
 from inference_blueprints.spec.sections.pools.rules import accelerator_name
@@ -20,7 +20,11 @@ from inference_blueprints.spec.types import Spec
 from inference_blueprints.spec.wording import listing, quote
 from inference_catalog.catalogue import shipped
 from inference_catalog.hardware import processors
+from inference_catalog.releases import version_order
 from inference_contracts.errors import Finding
+
+#: The release of aws/karpenter-provider-aws that brought the feature gate RebootForRepair.
+_KARPENTER_REBOOTS = "1.15.0"
 
 # Warnings about ways of serving that upstream projects do not call proven.
 
@@ -128,6 +132,20 @@ SUPPORT_CHECKS: tuple[Rule, ...] = (
     engine_fetches_from_allowed_hosts,
     engine_reports_the_load,
 )
+
+
+def reboot_findings(blueprint: spec.Blueprint) -> Iterator[Finding]:
+    """Check that the release of Karpenter knows reboots, if it repairs nodes and they are asked for.
+
+    blueprint: A blueprint with valid types. Its references may be invalid.
+    """
+    version = blueprint.releases.charts["karpenter"].version
+    if karpenter_reboots(blueprint.spec) and version_order(version) < version_order(_KARPENTER_REBOOTS):
+        message = (
+            f"Karpenter repairs the nodes, and its release {version}, which the lock names, reboots none; "
+            f"it does so from {_KARPENTER_REBOOTS}; run 'blueprints upgrade', or remove this key"
+        )
+        yield Finding(("spec", "gpuHealth", "rebootsPerNodePerDay"), message)
 
 
 def node_system_findings(blueprint: spec.Blueprint) -> Iterator[Finding]:

@@ -333,6 +333,15 @@ ITEM_TOO_LARGE = Refusal(
     "justinram11/langgraph-checkpoint-dynamodb#2",
 )
 
+INSTANCE_UNKNOWN = Refusal(
+    call="ec2:RebootInstances",
+    when="No instance of the account has the identifier. One that is terminated is no error: it is ignored",
+    code="InvalidInstanceID.NotFound",
+    message="The instance ID '{instance}' does not exist",
+    source="Amazon EC2 API Reference, RebootInstances and Error codes: InvalidInstanceID.NotFound; "
+    "aws/karpenter-provider-aws v1.15.1, Reboot in pkg/providers/instance/instance.go",
+)
+
 
 def state_refusals() -> dict[str, Refusal]:
     """Return the rows of this file by name."""

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Self
 
-from inference_contracts.health_names import FaultKind
+from inference_contracts.health_names import FaultKind, Remedy
 from inference_decisions.repairs.repair_case import Evidence
 
 
@@ -23,6 +24,8 @@ class HardwareSignal:
     """When it was seen, in seconds since the epoch."""
     source: str
     """Where it was seen."""
+    reason: str = ""
+    """Reason that the node monitoring agent gives. The table says which kind and code it is."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,6 +45,19 @@ class FaultRule:
     """Where that is documented."""
     seconds: float = 0.0
     """How long it has to last to prove that, if it is a condition of a node. Zero if time proves nothing."""
+    remedy: Remedy = "replace"
+    """What mends it."""
+
+
+@dataclass(frozen=True, slots=True)
+class AgentReason:
+    """A reason of a condition that the EKS node monitoring agent sets, and the fault that it means."""
+
+    reason: re.Pattern[str]
+    """The reason. A group is the code of the fault."""
+    kind: FaultKind
+    code: str
+    """Code of the fault. Empty if it is in the reason."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +66,8 @@ class FaultRules:
 
     rules: Mapping[tuple[str, str], FaultRule]
     """Entries by kind and code."""
+    reasons: Sequence[AgentReason] = ()
+    """Reasons of the node monitoring agent. The first that matches counts."""
 
     @classmethod
     def parsed(cls, text: str) -> Self:
@@ -68,11 +86,36 @@ class FaultRules:
                 counts=entry["meaning"] != "ignored",
                 source=sources[entry["source"]],
                 seconds=float(entry.get("seconds", 0.0)),
+                remedy=entry.get("remedy", "replace"),
             )
             for entry in content["faults"]
             for code in entry["codes"]
         ]
-        return cls({(rule.kind, rule.code): rule for rule in rules})
+        reasons = [
+            AgentReason(
+                re.compile(re.escape(entry["reason"]).replace("%d", r"(\d+)")),
+                entry["kind"],
+                entry.get("code", ""),
+            )
+            for entry in content["agent"]["reasons"]
+            if entry["kind"]
+        ]
+        return cls({(rule.kind, rule.code): rule for rule in rules}, reasons)
+
+    def fault(self, reason: str) -> tuple[FaultKind, str]:
+        """Return kind and code of a reason of the node monitoring agent.
+
+        One that the table does not have proves nothing alone.
+        """
+        for each in self.reasons:
+            if found := each.reason.fullmatch(reason):
+                return each.kind, each.code or found[1]
+        return ("neuron" if reason.startswith("Neuron") else "dcgm"), reason
+
+    def remedy(self, kind: FaultKind, code: str) -> Remedy:
+        """Return what mends a fault. Another instance if it has no entry."""
+        rule = self.rule(kind, code)
+        return "replace" if rule is None else rule.remedy
 
     def rule(self, kind: FaultKind, code: str) -> FaultRule | None:
         """Return what a code means. None if neither the code nor its kind has an entry."""
@@ -80,12 +123,13 @@ class FaultRules:
 
     def evidence(self, signal: HardwareSignal) -> Evidence | None:
         """Return what a signal proves. None if it proves nothing about the hardware."""
-        rule = self.rule(signal.kind, signal.code)
+        kind, code = self.fault(signal.reason) if signal.reason else (signal.kind, signal.code)
+        rule = self.rule(kind, code)
         if rule is None or not rule.counts:
             return None
         return Evidence(
-            kind=signal.kind,
-            code=signal.code,
+            kind=kind,
+            code=code,
             at=signal.at,
             source=signal.source,
             fatal=rule.fatal,

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from inference_contracts.health_names import HealthAction, RepairOwner
+from inference_decisions.repairs.fault_rules import FaultRules
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,9 +93,13 @@ class HealthSettings:
     max_unhealthy_percent: float = 5.0
     """Nothing is replaced in a pool while more of its nodes are unhealthy."""
     replacements_per_hour: int = 4
-    """Most replacements that start within an hour, in the whole cell."""
-    in_flight_per_pool: int = 1
-    """Most nodes of one pool that are being replaced at the same time."""
+    """Most repairs that start within an hour, in the whole cell."""
+    max_repairing_percent: float = 0.0
+    """Largest share of a pool's nodes that are repaired at the same time. One always may be."""
+    reboots_per_node_per_day: int = 0
+    """How often a node is rebooted within a day, before it is replaced. Zero if none is rebooted."""
+    faults: FaultRules = field(default_factory=lambda: FaultRules({}))
+    """What mends which fault."""
     slow_gpus: bool = True
     """Whether workers that are slower than their peers count, beside hardware signals."""
     confirm_seconds: float = 120.0
@@ -111,6 +116,9 @@ class HealthSettings:
     """How long requests may take to end or to move before the node is left cordoned for people."""
     replace_seconds: float = 1800.0
     """How long the owner may take to start a replacement that serves."""
+    reboot_seconds: float = 1200.0
+    """How long a node may take to come back from a reboot before it is replaced. Karpenter waits as long,
+    "sized to cover slower instance types" (designs/reboot-node-action.md of kubernetes-sigs/karpenter)."""
     attempts: int = 5
     """How often one step may fail before the case is given up."""
     frozen: bool = False
@@ -118,3 +126,10 @@ class HealthSettings:
     capacity."""
     detection: DetectionSettings = DetectionSettings()
     """How workers are compared."""
+
+    def places(self, nodes: int) -> int:
+        """Return how many nodes of a pool may be repaired at the same time.
+
+        nodes: Nodes of the pool.
+        """
+        return max(1, int(nodes * self.max_repairing_percent / 100))

@@ -64,6 +64,8 @@ class LiveNode:
     """When this reading began, in seconds since the epoch."""
     booted_at: float
     """Time of the boot."""
+    boot: str = ""
+    """Identifier of the boot. Empty if it is not known, as on ECS."""
     ready: bool | None
     """Whether the kubelet reports it ready. None if it stopped reporting."""
     cordoned: bool
@@ -122,10 +124,12 @@ class RepairActions(Protocol):
     def read_live(self, node: str) -> LiveNode | None:
         """Return the node as it is now. None if it is gone."""
 
-    def reserve(self, case: RepairCase) -> bool:
-        """Take one of the pool's places for replacements in flight, atomically. False if all are taken.
+    def reserve(self, case: RepairCase, places: int) -> bool:
+        """Take one of the pool's places for repairs in flight, atomically. False if all are taken.
 
         A case that holds a place already keeps it.
+
+        places: Places of the pool.
         """
 
     def release(self, case: RepairCase) -> None:
@@ -139,6 +143,9 @@ class RepairActions(Protocol):
 
     def drain(self, case: RepairCase) -> None:
         """Start or continue moving serving pods away through evictions, which cut no stream."""
+
+    def reboot(self, case: RepairCase, live: LiveNode) -> None:
+        """Boot the instance again, and note it: a node is rebooted only a few times a day."""
 
     def replace(self, case: RepairCase, live: LiveNode) -> None:
         """Ask the owner for another node: delete this NodeClaim, or terminate this instance in its group."""

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
-from typing import Self
+from typing import Final, Self
 
 from inference_contracts.health_names import ENDED_CASES, CaseState, FaultKind
+
+#: Source of evidence that an alarm of CloudWatch has.
+ALARM_SOURCE: Final = "alarm"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Final, Literal
 
+from inference_contracts.health_names import Remedy
 from inference_decisions.repairs.health_settings import HealthSettings
 from inference_decisions.repairs.live_node import LiveNode
 from inference_decisions.repairs.repair_case import RepairCase
@@ -30,6 +31,8 @@ class FleetView:
     """Each of them with its reason, for people."""
     shifted: frozenset[tuple[str, str]] = field(default_factory=frozenset)
     """Racks, groups of peers and pools that moved together: unit and name of each `Shift`."""
+    reboots: int = 0
+    """How often the node of the case was rebooted within a day."""
 
 
 #: The reason of the breaker.
@@ -77,6 +80,29 @@ def guard(
         if answer is not None:
             return answer
     return GuardAnswer("allow", "allowed", "every guard allows it")
+
+
+def remedy(case: RepairCase, fleet: FleetView, settings: HealthSettings) -> Remedy:
+    """Return what is done about the faults of a case: what mends all of them, as the table of faults says.
+
+    A node that was rebooted often enough is replaced.
+    """
+    decisive = [each for each in case.evidence if each.fatal] or case.evidence
+    found = {settings.faults.remedy(each.kind, each.code) for each in decisive}
+    if "person" in found:
+        return "person"
+    if found == {"reboot"} and fleet.reboots < settings.reboots_per_node_per_day:
+        return "reboot"
+    return "replace"
+
+
+def no_place(live: LiveNode) -> GuardAnswer | None:
+    """Return that no other instance can take the node's place: its reservation is full."""
+    if live.purchase in ("capacity_block", "reservation") and not live.spare:
+        return GuardAnswer(
+            "refuse", "no_spare", f"the node's {live.purchase.replace('_', ' ')} has no place for another one"
+        )
+    return None
 
 
 def stopped(settings: HealthSettings) -> GuardAnswer | None:
@@ -159,11 +185,12 @@ def _owned(
 def _replaceable(
     case: RepairCase, live: LiveNode, fleet: FleetView, settings: HealthSettings, now: float
 ) -> GuardAnswer | None:
-    del settings, now
-    if live.purchase in ("capacity_block", "reservation") and not live.spare:
-        return GuardAnswer(
-            "refuse", "no_spare", f"the node's {live.purchase.replace('_', ' ')} has no place for another one"
-        )
+    del now
+    wanted = remedy(case, fleet, settings)
+    if wanted == "person":
+        return GuardAnswer("refuse", "needs_people", "neither a reboot nor another node mends the fault")
+    if wanted == "replace" and (answer := no_place(live)) is not None:
+        return answer
     if fleet.nodes <= 1 and not case.fatal:
         return GuardAnswer("refuse", "last_node", f"it is the only node of pool `{case.pool}`, and it serves")
     return None
@@ -185,8 +212,10 @@ def _limited(
     del case, live, now
     if (answer := breaker(fleet, settings)) is not None:
         return answer
-    if fleet.in_flight >= settings.in_flight_per_pool:
-        return GuardAnswer("wait", "in_flight", f"another node of pool `{fleet.pool}` is being replaced")
+    if fleet.in_flight >= settings.places(fleet.nodes):
+        return GuardAnswer(
+            "wait", "in_flight", f"{fleet.in_flight} other nodes of pool `{fleet.pool}` are being repaired"
+        )
     if fleet.started_last_hour >= settings.replacements_per_hour:
         return GuardAnswer(
             "wait",

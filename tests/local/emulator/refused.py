@@ -382,6 +382,7 @@ EXAMPLES: Mapping[str, Call | Resource] = {
         "transact_write_items",
         {"TransactItems": [{"Delete": {"TableName": "table", "Key": {"k": {"S": "same"}}}}] * 2},
     ),
+    "INSTANCE_UNKNOWN": Call("ec2", "reboot_instances", {"InstanceIds": ["i-0a1b2c3d4e5f60718"]}),
     "ITEM_TOO_LARGE": Call(
         "dynamodb",
         "put_item",

@@ -131,6 +131,7 @@ class FakeEcs(FakeCluster):
             "DescribeAutoScalingGroups": self._describe_groups,
             "TerminateInstanceInAutoScalingGroup": self._terminate,
             "DescribeInstances": self._describe_instances,
+            "RebootInstances": self._reboot,
             "DescribeInstanceTopology": self._describe_topology,
             "DescribeCapacityReservations": self._describe_reservations,
         }
@@ -228,6 +229,13 @@ class FakeEcs(FakeCluster):
         if asked["status"] == "DRAINING" and self.tasks_end:
             self.end_tasks(host)
         return {"containerInstances": [host.described()], "failures": []}
+
+    def _reboot(self, asked: Json) -> Json:
+        """EC2 only queues the reboot, and refuses an instance that it does not know."""
+        if missing := [each for each in asked["InstanceIds"] if each not in self.hosts]:
+            error = {"Code": "InvalidInstanceID.NotFound", "Message": f"'{missing[0]}' does not exist"}
+            raise ClientError({"Error": error}, "RebootInstances")
+        return {}
 
     def _put_attributes(self, asked: Json) -> Json:
         (attribute,) = asked["attributes"]

@@ -61,6 +61,21 @@ def test_a_fatal_xid_replaces_its_host(world: HealthWorld, ecs: FakeEcs) -> None
     assert world.store().places(world.now)[0] == {"h200": []}
 
 
+def test_a_host_is_rebooted_and_opened_when_its_agent_is_back(world: HealthWorld, ecs: FakeEcs) -> None:
+    """Red if a host is terminated although a reboot mends it, or gets tasks before it went down."""
+    world.settings(rebootsPerNodePerDay=1)
+    world.hardware(xid_event("i-3", "46", at=world.now - 30))
+    world.minutes(1)
+    assert (world.state("i-3"), ecs.draining()) == ("rebooting", ["i-3"])
+    ecs.hosts["i-3"].connected = False
+    world.minutes(2)
+    ecs.hosts["i-3"].connected = True
+    world.minutes(1)
+    assert (world.state("i-3"), ecs.draining(), ecs.terminations()) == ("done", [], 0)
+    assert ecs.changes.count("RebootInstances") == 1
+    assert DRAIN_ATTRIBUTE not in ecs.hosts["i-3"].attributes
+
+
 def test_the_lowest_network_node_is_the_rack(world: HealthWorld, ecs: FakeEcs) -> None:
     ecs.hosts["i-1"].network = ()
     racks = {node.name: node.rack for node in begin(health_platform(), lambda: world.now).repairs.nodes()}

@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 
 from gpu_health.node_reading import NodeObject
+from inference_catalog.gpu_faults import gpu_faults_file
+from inference_decisions.repairs.fault_rules import FaultRules
 from tests.runtime.gpu_health.fake_cluster import moment, node_object
 from tests.runtime.gpu_health.world import HealthWorld, report, xid_event
 
@@ -36,7 +38,10 @@ def test_a_node_offers_what_its_device_plug_in_registered(offered: int | None, c
 def test_a_condition_of_a_device_is_a_signal_with_its_reason() -> None:
     broken = {"type": "AcceleratedHardwareReady", "status": "False", "reason": "NeuronHBMUncorrectableError"}
     (signal,) = neuron_node(12, **broken).signals()
-    assert (signal.kind, signal.code) == ("neuron", "NeuronHBMUncorrectableError")
+    assert signal.reason == "NeuronHBMUncorrectableError"
+    evidence = FaultRules.parsed(gpu_faults_file().read_text("utf-8")).evidence(signal)
+    assert evidence is not None
+    assert (evidence.kind, evidence.code, evidence.fatal) == ("neuron", signal.reason, True)
     assert list(neuron_node(12, **{**broken, "status": "True"}).signals()) == []
 
 

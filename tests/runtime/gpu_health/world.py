@@ -47,7 +47,7 @@ PREFIX = health_names.hardware_alarm_prefix(PLATFORM, operations_names.MAIN_CELL
 #: How calls begin that change something.
 _CHANGES = (
     *("PATCH", "POST", "DELETE", "TransactWriteItems", "Publish", "TerminateInstance"),
-    *("PutAttributes", "DeleteAttributes", "UpdateContainerInstances"),
+    *("PutAttributes", "DeleteAttributes", "UpdateContainerInstances", "RebootInstances"),
 )
 
 

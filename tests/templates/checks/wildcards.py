@@ -21,6 +21,7 @@ REASONS: dict[str, list[tuple[str, str]]] = {
     "the resources do not exist yet; a condition bounds them to the cluster's tags": [
         ("Cluster", rf"ec2:({_EC2_STARTS}) on arn:aws:ec2:.+/\*"),
         ("Cluster", rf"ec2:({_EC2_ENDS}) on arn:aws:ec2:.+/\*"),
+        ("Operations", r"ec2:RebootInstances on arn:aws:ec2:.+:instance/\*"),
         ("Cluster", rf"iam:\w+InstanceProfile on {_PROFILE}"),
         ("Platform", rf"elasticloadbalancing:\w+Targets on {_TARGETS}/\*"),
     ],

@@ -13,13 +13,15 @@ from inference_decisions.capacity_shift.shift_answer import ShiftCode
 
 PAGE = (root() / "docs" / "decision-reasons.md").read_text(encoding="utf-8")
 #: Where calls have the code of a reason among their arguments.
-PLACES = {"GuardAnswer": 1, "RepairStep": 2, "Assessment": 1, "moved": 2}
+PLACES = {"GuardAnswer": 1, "RepairStep": 2, "_replaced": 1, "Assessment": 1, "moved": 2}
 #: What reasons that the code composes are on the page; nothing for the reason of another object.
 COMPOSED: dict[str, tuple[str, ...]] = {
     "f'{evidence.kind}_{evidence.code}'": ("KIND_CODE",),
     "f'dcgm_{evidence.code}'": ("dcgm_CODE",),
     "f'{unit}_shift'": ("rack_shift", "pool_shift", "peers_shift"),
     "evidence.kind": ("slow_worker", "failing_worker"),
+    "AWAY": ("away",),
+    "REBOOTED": ("rebooted",),
     "answer.reason": (),
     "found.reason": (),
     "step.reason": (),

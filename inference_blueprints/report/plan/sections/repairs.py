@@ -8,12 +8,18 @@ from dataclasses import dataclass
 from inference_blueprints.report.plan.cells import few
 from inference_blueprints.report.plan.section import Label, PlanSection, PlanSummary, ShortLine
 from inference_blueprints.report.tables import TextTable
+from inference_blueprints.spec.derived import karpenter_reboots
 from inference_blueprints.spec.types import GpuHealth, Pool, Spec
 from inference_contracts.health_names import RepairOwner
 
 _RECORDED = "recorded, and left in service"
 _NOT_SEEN = "not noticed"
 _REPLACED = "drained, then replaced"
+_REBOOTED = "drained, then rebooted if that mends it, else replaced"
+_BY_KARPENTER_WITH_REBOOTS = (
+    "Karpenter drains it after 10 minutes, for at most 5, and reboots it if that clears its XID, else it "
+    "replaces it"
+)
 _BY_OTHERS: dict[RepairOwner, str] = {
     "karpenter": "Karpenter terminates it after 10 minutes, without a drain",
     "nvSentinel": "left to the NVSentinel that you install",
@@ -51,10 +57,12 @@ def summarise_repairs(spec: Spec) -> Iterator[RepairSummary]:
     if health is None and all(pool.repaired_by == "karpenter" for pool in spec.pools):
         return
     others = _ON_ECS if spec.cluster.ecs else _BY_OTHERS
+    if karpenter_reboots(spec):
+        others = {**others, "karpenter": _BY_KARPENTER_WITH_REBOOTS}
     for pool in spec.pools:
         owned = health is not None and pool.repaired_by == "gpuHealth"
         broken = _by_health(health, pool) if health and owned else others.get(pool.repaired_by, _RECORDED)
-        slow = _slow(health, broken, owned=owned) if _compares_workers(pool) else _NOT_SEEN
+        slow = _slow(health, pool, owned=owned) if _compares_workers(pool) else _NOT_SEEN
         yield RepairSummary(
             pool=pool.name,
             owner=pool.repaired_by,
@@ -68,23 +76,37 @@ def _by_health(health: GpuHealth, pool: Pool) -> str:
     if health.action == "observe":
         return _RECORDED
     reserved = pool.purchase.capacity_block or pool.purchase.reservation
-    return f"{_REPLACED}, into an unused place of the reservation" if reserved else _REPLACED
+    done = _REBOOTED if health.reboots_per_node_per_day else _REPLACED
+    return f"{done}, into an unused place of the reservation" if reserved else done
 
 
 def _limits(health: GpuHealth) -> str:
     if health.action == "observe":
         return ""
+    reboots = (
+        f" A node is rebooted at most {health.reboots_per_node_per_day} times a day."
+        if health.reboots_per_node_per_day
+        else ""
+    )
+    at_once = (
+        f"{health.max_repairing_percent} % of a pool's nodes, one always"
+        if health.max_repairing_percent
+        else "one node of a pool"
+    )
     return (
         f"GPU health replaces at most {health.replacements_per_hour} nodes an hour, and none while more than "
         f"{health.max_unhealthy_percent} % of a pool's nodes are unhealthy; one node always may be, and two "
-        "in a pool of three or more."
+        f"in a pool of three or more. At the same time it repairs {at_once}.{reboots}"
     )
 
 
-def _slow(health: GpuHealth | None, broken: str, *, owned: bool) -> str:
+def _slow(health: GpuHealth | None, pool: Pool, *, owned: bool) -> str:
     if health is None or not health.slow_gpus:
         return _NOT_SEEN
-    return broken if owned else _RECORDED
+    if not owned:
+        return _RECORDED
+    # The table of faults names no reboot for a slow worker.
+    return _by_health(health.model_copy(update={"reboots_per_node_per_day": 0}), pool)
 
 
 def _compares_workers(pool: Pool) -> bool:

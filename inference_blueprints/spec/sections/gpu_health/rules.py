@@ -79,15 +79,47 @@ def health_has_devices(spec: Spec) -> Iterator[Finding]:
 
 
 @rule
+def repairs_fit_the_breaker(spec: Spec) -> Iterator[Finding]:
+    """Check that as many nodes may be unhealthy as may be repaired: those that are repaired count."""
+    health = spec.gpu_health
+    if health and health.max_repairing_percent > health.max_unhealthy_percent:
+        message = (
+            f"got {health.max_repairing_percent}, and nothing is repaired while more than "
+            f"{health.max_unhealthy_percent} % of a pool's nodes are unhealthy, which counts those; lower "
+            "it, or raise 'maxUnhealthyPercent'"
+        )
+        yield Finding(("spec", "gpuHealth", "maxRepairingPercent"), message)
+
+
+@rule
+def reboots_have_an_owner(spec: Spec) -> Iterator[Finding]:
+    """Check that somebody reboots: GPU health while it replaces, or Karpenter, which exists on EKS only."""
+    health = spec.gpu_health
+    if health is None or health.reboots_per_node_per_day == 0:
+        return
+    owners = {pool.repaired_by for _, pool in usable(spec.pools)}
+    by_karpenter = "karpenter" in owners and not spec.cluster.ecs
+    if not by_karpenter and not ("gpuHealth" in owners and health.action == "replace"):
+        message = (
+            f"got {health.reboots_per_node_per_day}, and nothing reboots a node; give pools 'repairedBy: "
+            "gpuHealth' with 'action: replace', or remove this key"
+        )
+        yield Finding(("spec", "gpuHealth", "rebootsPerNodePerDay"), message)
+
+
+@rule
 def blocks_have_a_spare(spec: Spec) -> Iterator[Finding]:
     """Warn that a full Capacity Block gives no replacement."""
     if spec.gpu_health is None or spec.gpu_health.action != "replace":
         return
     for index, pool in usable(spec.pools):
         if pool.repaired_by == "gpuHealth" and pool.purchase.capacity_block:
+            reboots = spec.gpu_health.reboots_per_node_per_day
             message = (
                 f"a broken node of {quote(pool.name)} is replaced only while its Capacity Block has an "
-                "unused instance; otherwise GPU health tells people, and the node stays"
+                "unused instance; otherwise "
+                + ("it is rebooted if that mends its fault, else " if reboots else "")
+                + "GPU health tells people, and the node stays"
             )
             yield Finding(("spec", "pools", index, "purchase", "capacityBlock"), message, "warning")
 

@@ -12,12 +12,13 @@ import time
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from functools import partial
+from http import HTTPStatus
 from pathlib import Path
 from typing import Any, Final
 from xml.sax.saxutils import escape
 
 from ministack.core.responses import error_response_json, get_account_id, get_region, json_response, new_uuid
-from ministack.services import autoscaling, cloudwatch_logs, ecs, eventbridge
+from ministack.services import autoscaling, cloudwatch_logs, ec2, ecs, eventbridge
 
 from inference_local.emulator.ecs.agent.container_command import StandInImages
 from inference_local.emulator.ecs.agent.task_agent import AgentSettings, SecretError, TaskAgent
@@ -120,6 +121,22 @@ def register_termination(terminate: Callable[[str], None]) -> None:
         )
 
     autoscaling._ACTION_MAP["TerminateInstanceInAutoScalingGroup"] = answer
+
+
+def register_reboots(reboot: Callable[[str], None]) -> None:
+    """Let RebootInstances boot hosts. ministack answers it, and refuses instances that it does not know.
+
+    reboot: Boots a host by the identifier of its EC2 instance.
+    """
+
+    def answer(parameters: dict[str, str]) -> Any:
+        given = ec2._reboot_instances(parameters)
+        if given[0] == HTTPStatus.OK:
+            for instance in ec2._parse_member_list(parameters, "InstanceId"):
+                reboot(instance)
+        return given
+
+    ec2._ACTION_MAP["RebootInstances"] = answer
 
 
 def register_activities(pools: Callable[[], list[HostPool]], wall_time: Callable[[float], float]) -> None:
@@ -261,6 +278,7 @@ class EcsEmulation:
         for name, fault in self._faults().items():
             ecs._ACTION_MAP[name] = partial(_faulted, fault)
         register_termination(self._terminate)
+        register_reboots(self._reboot)
         register_activities(self.control.pools, self._wall_time)
         self._thread.start()
         return self
@@ -360,6 +378,9 @@ class EcsEmulation:
 
     def _terminate(self, ec2_id: str) -> None:
         self.control.terminate_host(ec2_id, self._clock())
+
+    def _reboot(self, ec2_id: str) -> None:
+        self.control.reboot_host(ec2_id, self._clock())
 
     def _clock(self) -> float:
         return (time.time() - self._began) * self._speed

@@ -75,6 +75,7 @@ class HealthSimulation:
     rules: What hardware signals mean.
     figures: Rates, delays and noise.
     seed: Seed of chance.
+    reboot_seconds: How long a reboot takes.
     """
 
     def __init__(
@@ -86,13 +87,13 @@ class HealthSimulation:
         rules: FaultRules,
         figures: FleetFaults,
         seed: int,
+        reboot_seconds: float = 0.0,
     ) -> None:
-        self._layout, self._settings, self._rules, self._figures = layout, settings, rules, figures
+        self._layout, self._rules, self._figures = layout, rules, figures
+        self._settings = replace(settings, faults=rules)
         self._random = numpy.random.default_rng(seed)
         self._metrics = FleetMetrics(layout, events, figures, self._random)
-        self._nodes = SimulatedNodes(
-            layout, self._metrics, figures, self._random, places=settings.in_flight_per_pool
-        )
+        self._nodes = SimulatedNodes(layout, self._metrics, figures, self._random, reboot_seconds)
         self._signals = deque(sorted(self._delivered(events.hardware), key=lambda each: each[0]))
         self._cases = dict[str, RepairCase]()
         self._started = deque[tuple[float, int]]()
@@ -234,6 +235,7 @@ class HealthSimulation:
             started_last_hour=sum(each == cell for _, each in self._started),
             metrics_at=self._metrics_at,
             shifted=frozenset(self._shifted),
+            reboots=self._nodes.rebooted.get(int(case.node.split("-")[1]), 0),
         )
 
     def _served(self, now: float) -> None:

@@ -228,6 +228,8 @@ class _Absence:
     drained_at: float
     gone_at: float = float("inf")
     serves_at: float = float("inf")
+    booted_at: float = float("inf")
+    """When it is back from a reboot. Infinite if it is not rebooted."""
 
 
 @dataclass(slots=True)
@@ -241,14 +243,16 @@ class SimulatedNodes:
     """How long the steps of a replacement take."""
     random: numpy.random.Generator
     """Source of chance."""
-    places: int = 1
-    """Most nodes of a pool that are replaced at the same time."""
+    reboot_seconds: float = 0.0
+    """How long a reboot takes. Nobody publishes it for instances with GPUs."""
     now: float = 0.0
     """Time, in seconds since the start. The simulation sets it."""
     slower: Numbers = field(default_factory=lambda: numpy.zeros(0))
     peers: Labels = field(default_factory=lambda: numpy.zeros(0))
     missing_gpus: set[int] = field(default_factory=set)
     broken: set[int] = field(default_factory=set)
+    rebooted: dict[int, int] = field(default_factory=dict)
+    """How often each node was rebooted."""
     notes: list[str] = field(default_factory=list)
     _generation: dict[int, int] = field(default_factory=dict)
     _absent: dict[int, _Absence] = field(default_factory=dict)
@@ -264,8 +268,9 @@ class SimulatedNodes:
         self.now = now
         back = [node for node, absence in self._absent.items() if absence.serves_at <= now]
         for node in back:
-            self._generation[node] = self._generation.get(node, 0) + 1
-            self.metrics.restart(node, self._absent.pop(node).serves_at)
+            absence = self._absent.pop(node)
+            self._generation[node] = self._generation.get(node, 0) + (absence.gone_at < float("inf"))
+            self.metrics.restart(node, absence.serves_at)
             self._cordoned.discard(node)
             self.missing_gpus.discard(node)
             self.broken.discard(node)
@@ -282,14 +287,18 @@ class SimulatedNodes:
         gpus = NODE_GPUS - (number in self.missing_gpus)
         figures = self.slower[workers] if len(self.slower) else numpy.zeros(0)
         known = figures[numpy.isfinite(figures)]
+        boots = absence is not None and absence.booted_at < float("inf")
+        away = absence is not None and boots and self.now < absence.booted_at
+        booted = absence.booted_at if absence is not None and boots and not away else -86400.0
         return LiveNode(
             name=node,
             uid=node,
             pool=str(self.layout.pool[number]),
             rack=str(self.layout.rack[number]),
             read_at=self.now,
-            booted_at=-86400.0,
-            ready=True,
+            booted_at=booted,
+            boot=f"{booted:g}",
+            ready=None if away else True,
             cordoned=number in self._cordoned,
             cordoned_by_us=number in self._cordoned,
             owner="node_claim",
@@ -305,10 +314,10 @@ class SimulatedNodes:
             serving_pods=pods,
         )
 
-    def reserve(self, case: RepairCase) -> bool:
+    def reserve(self, case: RepairCase, places: int) -> bool:
         """Take a place of the pool."""
         held = self._held.setdefault(case.pool, set())
-        if case.node not in held and len(held) >= self.places:
+        if case.node not in held and len(held) >= places:
             return False
         held.add(case.node)
         return True
@@ -325,7 +334,10 @@ class SimulatedNodes:
         """Open a node; pods that were moved away come back."""
         number, _ = self._parsed(case.node)
         self._cordoned.discard(number)
-        if self._absent.pop(number, None) is not None:
+        absence = self._absent.get(number)
+        if absence is not None and absence.booted_at <= self.now:
+            absence.serves_at = self.now + self._drawn("start_seconds")
+        elif self._absent.pop(number, None) is not None:
             self.metrics.restart(number, self.now)
 
     def drain(self, case: RepairCase) -> None:
@@ -334,6 +346,13 @@ class SimulatedNodes:
         if number not in self._absent:
             self._absent[number] = _Absence(self.now + self._drawn("drain_seconds"))
             self.metrics.stop(number, self._absent[number].drained_at)
+
+    def reboot(self, case: RepairCase, live: LiveNode) -> None:  # noqa: ARG002 - as of RepairActions
+        """Boot a node again. What was broken is mended: only such faults are rebooted for."""
+        number, _ = self._parsed(case.node)
+        absence = self._absent.setdefault(number, _Absence(self.now))
+        absence.booted_at = self.now + self.reboot_seconds
+        self.rebooted[number] = self.rebooted.get(number, 0) + 1
 
     def replace(self, case: RepairCase, live: LiveNode) -> None:
         """Ask for another node, if it is still the same."""

@@ -193,7 +193,7 @@ class Nodes:
             raise RepairActionError("read")
         return self.live
 
-    def reserve(self, case: RepairCase) -> bool:
+    def reserve(self, case: RepairCase, places: int) -> bool:
         return True
 
     def release(self, case: RepairCase) -> None:
@@ -209,6 +209,9 @@ class Nodes:
     def drain(self, case: RepairCase) -> None:
         self._did("drain")
         self.live = replace(NODE, cordoned=True, cordoned_by_us=True, serving_pods=0)
+
+    def reboot(self, case: RepairCase, live: LiveNode) -> None:
+        self._did("reboot")
 
     def replace(self, case: RepairCase, live: LiveNode) -> None:
         self._did("replace")

@@ -125,6 +125,25 @@ def test_a_fatal_error_is_decided_at_once() -> None:
     assert found.serving_at is not None
 
 
+def test_a_node_that_is_rebooted_serves_again_and_stays_the_same() -> None:
+    """Red if the simulation takes a reboot for a replacement, or the node never serves again."""
+    simulation = HealthSimulation(
+        one_release(16, racks=4),
+        FleetEvents(hardware=(HardwareFault(3, 930.0, "xid", "46", broken=True),)),
+        settings=HealthSettings(action="replace", repaired_by={"0": "gpuHealth"}, reboots_per_node_per_day=1),
+        rules=FaultRules.parsed(gpu_faults_file().read_text()),
+        figures=fleet_faults(),
+        seed=1,
+        reboot_seconds=180,
+    )
+    result = simulation.run(45)
+    (found,) = result.faults
+    assert found.serving_at is not None
+    assert simulation._nodes.rebooted == {3: 1}
+    assert simulation._nodes.name(3) == "node-3-0"
+    assert (result.drains, result.false_drains) == (1, [])
+
+
 def test_the_same_seed_gives_the_same_fleet() -> None:
     first, second = (drawn_layout(4000, numpy.random.default_rng(3)) for _ in range(2))
     assert numpy.array_equal(first.node, second.node)

@@ -45,7 +45,12 @@ def test_tokens_of_the_cdk_arrive_as_they_are() -> None:
 @pytest.mark.parametrize("text", ['a"b', "a: b", "no", "1.30", "{x}", "# a", "<&'>", "a\nb", "ü", "", "null"])
 def test_no_string_changes_the_document_around_it(text: str) -> None:
     values = chart_values(
-        "karpenter", cluster_name=text, interruption_queue="q", keeps_nodes=False, repairs_nodes=True
+        "karpenter",
+        cluster_name=text,
+        interruption_queue="q",
+        keeps_nodes=False,
+        repairs_nodes=True,
+        reboots=False,
     )
     settings = values["settings"]
     assert (settings["clusterName"], settings["interruptionQueue"]) == (text, "q")

@@ -52,6 +52,13 @@ def test_slow_neuron_devices_are_not_noticed() -> None:
         ({"action": "replace"}, {"repairedBy": "gpuHealth"}, "drained, then", "drained, then"),
         ({"action": "replace", "slowGpus": False}, {"repairedBy": "gpuHealth"}, "drained", "not noticed"),
         ({"action": "observe"}, {"repairedBy": "gpuHealth"}, "recorded", "recorded"),
+        (
+            {"action": "replace", "rebootsPerNodePerDay": 1},
+            {"repairedBy": "gpuHealth"},
+            "drained, then rebooted if that mends it, else replaced",
+            "drained, then replaced",
+        ),
+        ({"rebootsPerNodePerDay": 1}, {}, "reboots it if that clears its XID", "recorded"),
         ({}, {"repairedBy": "nobody"}, "until people replace it", "recorded"),
         (None, {"repairedBy": "nvSentinel"}, "NVSentinel that you install", "not noticed"),
         (
@@ -83,6 +90,9 @@ def test_limits_are_said_where_nodes_are_replaced() -> None:
     health = {"action": "replace", "replacementsPerHour": 7, "maxUnhealthyPercent": 9}
     said = limits(health, repairedBy="gpuHealth")
     assert "at most 7 nodes an hour, and none while more than 9 %" in said
+    assert "repairs one node of a pool." in said
+    more = limits(health | {"rebootsPerNodePerDay": 2, "maxRepairingPercent": 8}, repairedBy="gpuHealth")
+    assert "repairs 8 % of a pool's nodes, one always. A node is rebooted at most 2 times a day." in more
     assert "an hour" not in limits({"action": "observe"}, repairedBy="gpuHealth")
     assert "an hour" not in limits({"action": "observe"})
 

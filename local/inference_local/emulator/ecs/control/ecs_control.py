@@ -175,6 +175,14 @@ class EcsControl:
                     if instance.ec2_id == ec2_id:
                         parts.hosts.terminate(instance.identifier, now)
 
+    def reboot_host(self, ec2_id: str, now: float) -> None:
+        """Boot a host again, by the identifier of its EC2 instance. Other instances are no hosts."""
+        with self.lock:
+            for parts in self._clusters.values():
+                for instance in list(parts.state.instances.values()):
+                    if instance.ec2_id == ec2_id:
+                        parts.hosts.reboot(instance.identifier, now)
+
     # What the agent tells. An agent that is disconnected tells it when it is back.
 
     def told_start(self, cluster: str, identifier: str) -> None:

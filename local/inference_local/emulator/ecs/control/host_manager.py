@@ -48,6 +48,7 @@ class HostManager:
         self._life = life
         self._launching: list[tuple[float, str]] = []
         self._leaving: set[str] = set()
+        self._booting: list[tuple[float, str, list[EcsTask]]] = []
 
     def step(self, now: float) -> None:
         """Register hosts that have booted, launch those that are missing, end those that nothing needs."""
@@ -55,6 +56,9 @@ class HostManager:
             if now >= ready and name in self._cluster.pools:
                 self._launching.remove((ready, name))
                 self._register(self._cluster.pools[name], now)
+        for boot in [each for each in self._booting if now >= each[0]]:
+            self._booting.remove(boot)
+            self._come_back(boot[1], boot[2], now)
         for pool in self._cluster.pools.values():
             self._size(pool, now)
         for identifier in list(self._leaving):
@@ -96,6 +100,28 @@ class HostManager:
             end = TaskEnd(StopCode.TERMINATION, reason)
             self._life.observe_end(task.identifier, task.containers, now, end)
         self.remove(identifier)
+
+    def reboot(self, identifier: str, now: float) -> None:
+        """Boot a host again (EC2 API, RebootInstances). It keeps its registration.
+
+        Its processes end, its agent is away for the time of a boot, and tells when it is back that the tasks
+        have ended.
+        """
+        if any(identifier == booting for _, booting, _ in self._booting):
+            return
+        tasks = self._cluster.tasks_on(identifier)
+        self._around.runner.kill_host(tasks)
+        self.set_agent(self._cluster.instances[identifier], connected=False)
+        self._booting.append((now + self._around.boot_seconds, identifier, tasks))
+
+    def _come_back(self, identifier: str, tasks: list[EcsTask], now: float) -> None:
+        instance = self._cluster.instances.get(identifier)
+        if instance is None:
+            return
+        self.set_agent(instance, connected=True)
+        end = TaskEnd(StopCode.ESSENTIAL_EXITED, "Essential container in task exited")
+        for task in tasks:
+            self._life.observe_end(task.identifier, task.containers, now, end)
 
     def set_status(self, instance: EcsInstance, status: str) -> None:
         """Set ACTIVE or DRAINING (API UpdateContainerInstancesState)."""

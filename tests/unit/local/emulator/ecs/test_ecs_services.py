@@ -203,6 +203,21 @@ def test_a_disconnected_agent_gets_no_task_and_tells_later() -> None:
     assert task.status is TaskStatus.STOPPED
 
 
+def test_a_host_that_is_rebooted_loses_its_tasks_and_keeps_its_registration() -> None:
+    """Red if a reboot does nothing here, or its tasks end before the agent can tell of it."""
+    played = started(Played(), desired=1)
+    [task] = played.tasks()
+    host = played.state.instances[task.instance or ""]
+    played.control.reboot_host(host.ec2_id, played.now)
+    played.control.reboot_host(host.ec2_id, played.now)
+    played.wait(5)
+    assert (host.agent_connected, task.status) == (False, TaskStatus.RUNNING)
+    played.wait(200)
+    assert played.state.instances[host.identifier].agent_connected
+    assert task.status is TaskStatus.STOPPED
+    played.control.reboot_host("i-unknown", played.now)
+
+
 def test_a_host_that_drains_gives_its_tasks_away_and_keeps_the_minimum() -> None:
     # API UpdateContainerInstancesState: minimumHealthyPercent 100: replacements are healthy first.
     played = started(Played(), desired=2)
