@@ -39,6 +39,9 @@ class FormatSupport:
     """What the engine says or does where it is refused, as a phrase after its name."""
     wrong: Mapping[str, str] = field(default_factory=dict)
     """Known wrong answers, by capability, with their report."""
+    backends: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Of attention, capabilities by the engine's name of the kernels that ``attention-backend`` may choose.
+    Names that were not read are not in it."""
     note: str = ""
     """What else to know, also why something is unknown."""
 

@@ -9,7 +9,7 @@ import inference_catalog as catalog
 from inference_blueprints.serving.engines import ENGINES
 from inference_blueprints.serving.resolved import ResolvedWorkers
 from inference_blueprints.serving.stacks import STACKS
-from inference_blueprints.spec.wording import quote
+from inference_blueprints.spec.wording import listing, quote
 from inference_catalog.capabilities import (
     EngineSupport,
     SupportAnswer,
@@ -89,18 +89,39 @@ def capability_findings(resolved: ResolvedWorkers) -> Iterator[Finding]:
             message = f"{got} {needed.what}: {engine} {answer.refusal}; {_remedy(needed, resolved)}"
             yield Finding(path, message)
             return
-    for needed, answer in answers:
-        if answer.verdict == "unknown":
-            reason = f": {answer.note}" if answer.note else ""
-            message = (
-                f"{got} {needed.what}: whether {engine} runs it is not known{reason}; try one worker before "
-                f"you rely on it, or {_remedy(needed, resolved)}"
-            )
-            yield Finding(path, message, "warning")
+        if wrong := _wrong_backend(needed, answer, resolved):
+            place = (*resolved.model_path, "engine", support.name, "args", "attention-backend")
+            yield Finding(place, f"{wrong}, on {resolved.accelerator.name} ({capability})")
             return
-    for needed, answer in answers:
+    unknown = [each for each in answers if each[1].verdict == "unknown"]
+    for needed, answer in unknown[:1]:
+        reason = f": {answer.note}" if answer.note else ""
+        message = (
+            f"{got} {needed.what}: whether {engine} runs it is not known{reason}; try one worker before "
+            f"you rely on it, or {_remedy(needed, resolved)}"
+        )
+        yield Finding(path, message, "warning")
+    for needed, answer in () if unknown else answers:
         if wrong := answer.wrong(capability):
             yield Finding(path, f"{got} {needed.what}: {engine} starts, but {wrong}", "warning")
+
+
+def _wrong_backend(needed: _Needed, answer: SupportAnswer, resolved: ResolvedWorkers) -> str:
+    """Return what is wrong with kernels of attention that the user chose; empty if nothing is known to be."""
+    support = engine_support()[resolved.model.engine.chosen]
+    chosen = str(resolved.model.engine.arguments.get("attention-backend", ""))
+    read = {name for row in support.attention.values() for name in row.backends}
+    if not needed.cache or not answer.rows or chosen not in read:
+        return ""
+    able = [
+        name
+        for name, places in answer.rows[0].backends.items()
+        if resolved.accelerator.compute_capability in places
+    ]
+    if chosen in able:
+        return ""
+    others = f"take {listing(able)}, or remove it" if able else "remove it"
+    return f"got {quote(chosen)}, which {support.name} {support.release} has not for {needed.what}; {others}"
 
 
 def _unread(resolved: ResolvedWorkers, support: EngineSupport) -> str:

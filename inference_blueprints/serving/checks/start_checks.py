@@ -67,6 +67,13 @@ def _memory_share(resolved: ResolvedWorkers) -> Iterator[tuple[str, str, Literal
     share = resolved.model.engine.arguments.get(name)
     if not name or not isinstance(share, int | float) or isinstance(share, bool) or share <= _FULL:
         return
+    if engine == "tensorrtLlm":
+        message = (
+            f"got {share:g}, the part of what weights leave free that the KV cache takes: nothing is left "
+            f"for graphs, or for a step that is larger than the measured one; set at most {_FULL}"
+        )
+        yield name, message, "warning"
+        return
     device = resolved.accelerator.core
     left = (1 - share) * device.memory_bytes
     of_all = f"got {share:g}, which leaves {left / GIB:.1f} of {device.memory_bytes / GIB:.1f} GiB of each"

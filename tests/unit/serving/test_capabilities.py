@@ -132,6 +132,29 @@ def test_the_type_of_the_cache_is_checked(found: Callable[..., list[Finding]]) -
     assert found("vllm", latent, "h200", kv_cache_type="fp8") == []
 
 
+@pytest.mark.parametrize(
+    ("weights", "gpu", "backend", "words"),
+    [
+        ("deepseek-ai/DeepSeek-R1", "rtx-pro-6000", "FLASHMLA", "take 'TRITON_MLA', or remove it"),
+        ("openai/gpt-oss-20b", "a10g", "FLASH_ATTN", "has not for attention with sinks"),
+        ("deepseek-ai/DeepSeek-R1", "h200", "FLASHMLA", None),
+        ("Qwen/Qwen3-8B", "l4", "FLASHINFER", None),
+        ("Qwen/Qwen3-8B", "l4", "OF_ANOTHER_RELEASE", None),
+    ],
+)
+def test_chosen_kernels_of_attention_are_those_of_the_gpu(
+    found: Callable[..., list[Finding]], weights: str, gpu: str, backend: str, words: str | None
+) -> None:
+    findings = found("vllm", {"huggingFace": weights}, gpu, args={"attention-backend": backend})
+    assert len(findings) == bool(words)
+    assert all(words in each.message and each.severity == "error" for each in findings if words)
+
+
+def test_kernels_of_sglang_are_checked_too(found: Callable[..., list[Finding]]) -> None:
+    [finding] = found("sglang", {"huggingFace": "Qwen/Qwen3-8B"}, "b200", args={"attention-backend": "fa3"})
+    assert finding.message.endswith("take 'trtllm_mha', or remove it, on b200 (10.0)")
+
+
 def test_weights_that_are_quantised_at_start_are_checked(found: Callable[..., list[Finding]]) -> None:
     plain = {"huggingFace": "Qwen/Qwen3-8B"}
     assert found("vllm", plain, "a10g", quantization="fp8") == []
@@ -170,6 +193,7 @@ def test_the_table_is_sound() -> None:
     known = {*capabilities()}
     for row in rows():
         assert {*row.accepted, *row.refused, *row.fast, *row.wrong} <= known
+        assert all({*each} <= {*row.accepted, "8.0", "8.6"} for each in row.backends.values())
         assert not {*row.accepted} & {*row.refused}
         assert {*row.fast} <= {*row.accepted}
         assert row.source

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import replace
+from typing import Literal, cast
 
 import pytest
 
@@ -18,6 +19,7 @@ from inference_blueprints.report.pricing.rates import Prices
 from inference_blueprints.spec.types import Blueprint
 from inference_catalog.figures import LatencyProfile, PublishedSpeed
 from inference_catalog.service_prices import capacity_block_price
+from inference_contracts.errors import Finding
 
 PRICES = Prices(
     replace(catalog.prices(), usd_per_hour={"inf2.48xlarge": 12.0, "inf2.xlarge": 3.6, "p5en.48xlarge": 80.0})
@@ -167,3 +169,17 @@ def test_capacity_blocks_have_a_price_here_only_without_one_on_demand() -> None:
     known = {name for name in catalog.instance_types() if capacity_block_price(name)}
     assert known == {"trn2.48xlarge"}
     assert all(catalog.instance_type(name).usd_per_hour is None for name in known)
+
+
+def test_an_instance_on_which_the_engine_does_not_start_is_not_compared(
+    blueprint_of: Callable[..., Blueprint], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Red if `tune` shows the price of a worker that the table of engines and GPUs refuses."""
+    refused = "inference_blueprints.measure.tuning.accelerator_comparison.capability_findings"
+    for severity, engine in (("warning", "vllm"), ("error", None)):
+        finding = Finding((), "got 'p5en'", cast("Literal['error', 'warning']", severity))
+        monkeypatch.setattr(refused, lambda _resolved, finding=finding: iter([finding]))
+        assert (
+            row_of("p5en", compare_instances(blueprint_of(), 0, PRICES, find=flat, published=[])).engine
+            == engine
+        )
