@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 
 #: New objects that start a collection. Python 3.11 begins at 700.
-_OBJECTS = 50_000
+_OBJECTS = 200_000
 
 
 def collect_rarely() -> None:

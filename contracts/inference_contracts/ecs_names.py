@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from typing import Final
 
 from inference_contracts.task_tags import METRICS_ADDRESS_TAG
@@ -103,6 +102,8 @@ def namespace_of(release: str) -> str:
 
     A frontend finds the workers of every namespace that begins with its own, so all have the same length.
     """
+    import hashlib
+
     return f"r{hashlib.sha256(release.encode()).hexdigest()[:12]}"
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, is_dataclass
-from hashlib import sha256
 from typing import Any, Final, Literal, NamedTuple, Self, get_type_hints
 
 #: Prefixes in the bucket of the signals' history.
@@ -294,6 +293,8 @@ class StreamingJobConfiguration:
     @property
     def digest(self) -> str:
         """SHA-256 of the document, which is part of its key in S3: a change starts the job again."""
+        from hashlib import sha256
+
         return sha256(self.to_json().encode()).hexdigest()
 
     @classmethod

@@ -60,7 +60,7 @@ class DummyStacks(TargetStacks):
 
 @pytest.fixture
 def dummy(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cluster_targets, "CLUSTER_TARGETS", MappingProxyType({"eks": DummyTarget}))
+    monkeypatch.setattr(cluster_targets, "CLUSTER_TARGETS", MappingProxyType({"eks": lambda: DummyTarget}))
     monkeypatch.setitem(platform.TARGETS, "eks", lambda: DummyStacks)
 
 

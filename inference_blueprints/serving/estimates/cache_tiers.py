@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Iterator, Mapping
 
@@ -91,6 +90,8 @@ def shared_cache_plan(model: spec.Model, engine_version: str) -> SharedKvCachePl
 
     engine_version: Release of the model's engine.
     """
+    import hashlib
+
     bucket = model.kv_cache.shared.s3 if model.kv_cache and model.kv_cache.shared else None
     if bucket is None:
         return None

@@ -10,7 +10,6 @@ their model from different paths (``compute_nixl_compatibility_hash`` of vLLM).
 from __future__ import annotations
 
 import contextlib
-import hashlib
 from collections.abc import Iterator, Mapping
 
 from inference_blueprints.serving.nodes.node_share import replicas_per_node
@@ -298,6 +297,8 @@ def node_cache(resolved: ResolvedWorkers, image: str) -> NodeCache | None:
 
     image: The worker's image.
     """
+    import hashlib
+
     if not uses_node_cache(resolved):
         return None
     digest = hashlib.sha256(f"{image} {resolved.accelerator.name}".encode()).hexdigest()[:8]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import hashlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -222,6 +221,8 @@ def images_digest(images: Iterable[str]) -> str:
 
     images: Image references, in any order.
     """
+    import hashlib
+
     return hashlib.sha256("\n".join(sorted(images)).encode()).hexdigest()[:32]
 
 

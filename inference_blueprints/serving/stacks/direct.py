@@ -7,7 +7,6 @@ Load Balancer"). It knows neither caches nor lengths of requests.
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
@@ -91,6 +90,8 @@ def artefact_key(parts: ArtefactParts) -> str:
     parts: What changes them.
     Returns: The prefix in the bucket, ``neuron/<32 hexadecimal digits>``.
     """
+    import hashlib
+
     text = json.dumps(asdict(parts), sort_keys=True, separators=(",", ":"))
     return f"{_PREFIX}/{hashlib.sha256(text.encode()).hexdigest()[:32]}"
 

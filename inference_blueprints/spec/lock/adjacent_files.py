@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -137,4 +136,6 @@ def archive_digest(archive: Path) -> str:
 
     archive: A file.
     """
+    import hashlib
+
     return f"sha256:{hashlib.sha256(archive.read_bytes()).hexdigest()}"

@@ -9,9 +9,11 @@ from typing import Any
 import pytest
 import yaml
 from jsonschema import Draft202012Validator
+from pydantic import TypeAdapter, ValidationError
 
 from inference_blueprints.resources import blueprints_directory, schema_path
 from inference_blueprints.spec import formats
+from inference_blueprints.spec.section import Region
 from inference_blueprints.spec.source import shipped
 from inference_blueprints.spec.structure import is_choice, json_schema, keys, walk
 
@@ -84,3 +86,15 @@ def test_nothing_is_null() -> None:
     assert not [
         part for part in parts(SCHEMA) if part.get("type") == "null" or part.get("default", 0) is None
     ]
+
+
+def test_a_form_is_of_the_whole_text_and_in_the_schema() -> None:
+    """A pattern that a line break at the end passes, or that the schema lacks, turns this red."""
+    adapter = TypeAdapter(Region)
+    assert adapter.validate_python("us-west-2") == "us-west-2"
+    for text in ("us-west-2\n", "xus-west-2", "us west"):
+        with pytest.raises(ValidationError) as refused:
+            adapter.validate_python(text)
+        (detail,) = refused.value.errors()
+        assert (detail["type"], detail["ctx"]) == ("string_pattern_mismatch", {"pattern": formats.REGION})
+    assert adapter.json_schema() == {"type": "string", "pattern": formats.REGION}

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from pydantic import StringConstraints
 
 from inference_blueprints.spec import formats
-from inference_blueprints.spec.section import Section
+from inference_blueprints.spec.section import Form, Section
 from inference_catalog.gguf_types import gguf_types
 
 if TYPE_CHECKING:
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 else:
     # The catalogue's data names the types once, with their sizes.
     GgufType = Literal[gguf_types()]
-GgufFile = Annotated[str, StringConstraints(pattern=formats.GGUF_FILE, max_length=255)]
+GgufFile = Annotated[str, StringConstraints(max_length=255), Form(formats.GGUF_FILE)]
 
 
 class Gguf(Section):

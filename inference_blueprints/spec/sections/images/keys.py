@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from pydantic import Field, StringConstraints
+from pydantic import Field
 
 from inference_blueprints.spec import formats
-from inference_blueprints.spec.section import Domain, Section
+from inference_blueprints.spec.section import Domain, Form, Section
 
 
 class Media(Section):
@@ -22,7 +22,7 @@ class Media(Section):
     """Full names of the hosts from which images are fetched. Without it, requests must contain the images."""
 
 
-ImageSize = Annotated[str, StringConstraints(pattern=formats.IMAGE_SIZE)]
+ImageSize = Annotated[str, Form(formats.IMAGE_SIZE)]
 
 
 class ImageRequests(Section):
