@@ -120,6 +120,8 @@ class StartTimeFigure:
     date: str
     source: str
     """`date`, `source`: When and where it was published."""
+    weights_bytes: int | None = None
+    """Weights of the measured model, if the time depends on them."""
 
 
 # What a frontend needs for the requests that pass through it.

@@ -104,8 +104,12 @@ def _disk_bytes_per_second(kind: InstanceType, resolved: ResolvedWorkers) -> int
 
 
 #: ``measured`` by the user, ``published`` by others for other hardware, ``computed`` as bytes divided by
-#: bandwidth, which is a minimum.
-StartBasis = Literal["measured", "published", "computed", "unknown"]
+#: bandwidth, which is a minimum, and ``at least``: published for a smaller model, with the time that the
+#: further bytes of this one take to load.
+StartBasis = Literal["measured", "published", "computed", "at least", "unknown"]
+#: A published time of an engine is that of models with up to so many times the weights.
+_ALIKE = 2.0
+_BASIS_WORDS = {"at least": "at least, from a smaller model and its own bytes"}
 #: The only engine with a published time.
 _PUBLISHED_ENGINE = "vllm"
 
@@ -127,7 +131,7 @@ class StartPart:
         return (
             f"{self.name} unknown, counted as 0 s"
             if self.seconds is None
-            else f"{self.name} {self.seconds:.0f} s, {self.basis}"
+            else f"{self.name} {self.seconds:.0f} s, {_BASIS_WORDS.get(self.basis, self.basis)}"
         )
 
 
@@ -165,22 +169,32 @@ def worker_start(resolved: ResolvedWorkers, image: str, kind: InstanceType, toge
     """
     fetched = start_time(resolved, image, kind, together)
     measured = resolved.workers.measured_start or MeasuredStart()
-    published_engine = resolved.model.engine.chosen == _PUBLISHED_ENGINE
     return WorkerStart(
         (
-            _part("launch", measured.launch_seconds, is_published=True),
+            _part("launch", measured.launch_seconds),
             StartPart(
                 "image", fetched.image_seconds, "unknown" if fetched.image_seconds is None else "computed"
             ),
             StartPart("weights", fetched.weights_seconds, "computed"),
-            _part("engine", measured.engine_seconds, is_published=published_engine),
+            _engine(resolved, measured.engine_seconds),
         )
     )
 
 
-def _part(name: str, measured: int | None, *, is_published: bool) -> StartPart:
+def _part(name: str, measured: int | None) -> StartPart:
     if measured is not None:
         return StartPart(name, float(measured), "measured")
-    if is_published:
-        return StartPart(name, catalog.start_times()[name].seconds, "published")
-    return StartPart(name, None, "unknown")
+    return StartPart(name, catalog.start_times()[name].seconds, "published")
+
+
+def _engine(resolved: ResolvedWorkers, measured: int | None) -> StartPart:
+    """Return the start of the engine. That of a much larger model than the measured one follows its size."""
+    if measured is None and resolved.model.engine.chosen != _PUBLISHED_ENGINE:
+        return StartPart("engine", None, "unknown")
+    published, load = _part("engine", measured), catalog.start_times()["load"]
+    known = catalog.start_times()["engine"].weights_bytes or 0
+    own = resolved.shape.weight_bytes // resolved.nodes
+    if measured is not None or own <= _ALIKE * known or not load.weights_bytes:
+        return published
+    further = (own - known) * load.seconds / load.weights_bytes
+    return StartPart("engine", (published.seconds or 0.0) + further, "at least")

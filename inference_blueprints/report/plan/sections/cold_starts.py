@@ -33,7 +33,8 @@ class ColdStart:
     """Time from the request to a ready node; None if unknown."""
     launch_basis: str
     """`launch_basis`, `engine_basis`: Where a time is from: ``measured`` by the user, ``published`` by
-    others, or ``unknown``."""
+    others, ``at least`` (published for a smaller model, with the load of this one's further bytes), or
+    ``unknown``."""
     engine_seconds: float | None
     """Time of the engine until it serves; None if unknown."""
     engine_basis: str
@@ -134,7 +135,9 @@ def _cold_start_row(start: ColdStart) -> tuple[str, ...]:
 
 
 def _with_basis(seconds: float | None, basis: str) -> str:
-    return UNKNOWN if seconds is None else f"{seconds:.0f}, {basis}"
+    if seconds is None:
+        return UNKNOWN
+    return f"at least {seconds:.0f}" if basis == "at least" else f"{seconds:.0f}, {basis}"
 
 
 def _cold_start_notes(starts: Sequence[ColdStart]) -> Iterable[str]:
@@ -144,16 +147,25 @@ def _cold_start_notes(starts: Sequence[ColdStart]) -> Iterable[str]:
         "Gbit/s). The Hugging Face Hub and NVMe add time. Workers that start together share the node's "
         "network, and all nodes of a zone share its NAT gateway."
     )
-    bases = {
-        "launch": {start.launch_basis for start in starts},
-        "engine": {start.engine_basis for start in starts},
+    engine = {start.engine_basis for start in starts}
+    used = {
+        "launch": any(start.launch_basis == "published" for start in starts),
+        "engine": bool(engine & {"published", "at least"}),
+        "load": "at least" in engine,
     }
     for part, figure in catalog.start_times().items():
-        if "published" in bases[part]:
+        if used[part]:
+            key = "engine" if part == "load" else part
             yield (
                 f"Published {part}, {figure.date}: {figure.measured} ({figure.source}). Write what you "
-                f"measure into 'measuredStart.{part}Seconds' of the workers."
+                f"measure into 'measuredStart.{key}Seconds' of the workers."
             )
+    if used["load"]:
+        yield (
+            "An engine's time with 'at least' is the published one of a smaller model, and the time to load "
+            "the further bytes of this one at the published rate. What compiling and warming up takes longer "
+            "is unknown."
+        )
     if any(start.image_from == "snapshot" for start in starts):
         yield (
             f"An image from a snapshot is unpacked and loads at up to {INITIALIZATION_MIB_PER_SECOND} MiB/s. "
@@ -171,6 +183,8 @@ def _in_short(summary: PlanSummary) -> Iterator[ShortLine]:
     parts = {"the launch": slowest.launch_seconds, "the start of the engine": slowest.engine_seconds}
     unknown = " and ".join(part for part, seconds in parts.items() if seconds is None)
     without = f"; plus {unknown} (unknown)" if unknown else ""
+    if slowest.engine_basis == "at least":
+        without += "; the engine of so large a model takes longer"
     yield (
         Label.NEW_NODE,
         f"{name}serves after at least {slowest.known_seconds:.0f} s"

@@ -426,6 +426,29 @@ def test_kept_nodes_without_workers_are_stranded(quickstart_document: dict[str, 
     assert (summary.nodes_idle, summary.accelerators_idle) == (3, 14)
 
 
+def test_the_start_of_a_large_model_follows_its_own_size(quickstart_document: dict[str, Any]) -> None:
+    """DeepSeek-V3.2 had the 87 s of an engine with Qwen3-8B."""
+    changes = {
+        "pools": [_pool("h200", ["p5en.48xlarge"], 2)],
+        "model": {
+            "weights": {"huggingFace": "deepseek-ai/DeepSeek-V3.2"},
+            "workload": {"inputTokens": 2000, "outputTokens": 200, "peakRequestsPerSecond": 1},
+        },
+        "workers": {"pool": "h200", "replicas": 2, "tensorParallelSize": 8},
+    }
+    measured = {**changes, "workers": {**changes["workers"], "measuredStart": {"engineSeconds": 600}}}
+    (start,) = _plan(quickstart_document, changes)[COLD_STARTS]
+    # Beyond the 16.381452288 GB of Qwen3-8B, its bytes load at 682.128 GB in 72 s.
+    further = (start.weights_bytes - 16_381_452_288) * 72 / 682_128_000_000
+    assert further > 60
+    assert start.engine_seconds == pytest.approx(87 + further)
+    assert start.engine_basis == "at least"
+    (own,) = _plan(quickstart_document, measured)[COLD_STARTS]
+    assert (own.engine_seconds, own.engine_basis) == (600.0, "measured")
+    (small,) = _plan(quickstart_document, {})[COLD_STARTS]
+    assert (small.engine_seconds, small.engine_basis) == (87, "published")
+
+
 def test_objectives_are_compared_with_the_plan_s_figures(quickstart_document: dict[str, Any]) -> None:
     """142 ms of a prompt that waits for no other were "not missed" where `tune` replays 785.8 of 300."""
     objectives = {"timePerOutputTokenP90Ms": 0.1, "timeToFirstTokenP90Ms": 5000}
