@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 import inference_catalog as catalog
 from inference_catalog import neuron
+from inference_catalog.capabilities import engine_support
 from inference_catalog.gguf_types import bits_per_weight, converted_classes, gguf_types, sized_for
 from tests.templates.splits import WEIGHT_SHARE
 from tests.templates.weight_strategies import COMMIT, own_image, token
@@ -58,6 +59,12 @@ def direct_models(draw: Draw, name: str, pool: str, region: str, account: str) -
     section = {"name": name, **draw(st.sampled_from(_ROUTED)), **made.model}
     section["deployments"] = [{"name": "d-0", "aggregated": workers}]
     return DirectModel(section, made.types, [size] * replicas, made.pool)
+
+
+def has_bfloat16(accelerator: catalog.Accelerator) -> bool:
+    """Whether it is a GPU on which engines compute models as they are published."""
+    capability = accelerator.compute_capability
+    return capability is not None and engine_support()["vllm"].weights["bf16"].verdict(capability) == "runs"
 
 
 @st.composite
@@ -138,7 +145,7 @@ def _of_images(draw: Draw) -> DirectModel:
         for entry, model in catalog.pipelines().items()
         if model.pipeline
         for kind in catalog.instance_types().values()
-        if kind.accelerator and kind.accelerator.manufacturer == "nvidia"
+        if kind.accelerator and has_bfloat16(kind.accelerator)
         for size in model.pipeline.tensor_parallel_sizes
         if kind.accelerator_count % size == 0
         and sum(part.loaded_bytes for part in (model.pipeline.text_encoder, model.pipeline.vae))
@@ -169,7 +176,7 @@ def _on_gpus(draw: Draw, region: str, account: str) -> DirectModel:
     found = [
         (entry, kind)
         for kind in catalog.instance_types().values()
-        if kind.accelerator and kind.accelerator.manufacturer == "nvidia"
+        if kind.accelerator and has_bfloat16(kind.accelerator)
         for entry, model in catalog.models().items()
         if model.weight_type == "bf16" and model.weight_bytes <= WEIGHT_SHARE * kind.accelerator.memory_bytes
     ]
