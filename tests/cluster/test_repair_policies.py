@@ -12,6 +12,8 @@ _POLICY = re.compile(
     r'ConditionType:\s+(?:corev1\.Node|")(\w+?)"?,\s+ConditionStatus:\s+corev1\.Condition(\w+),'
     r"\s+TolerationDuration:\s+(\d+) \* time\.Minute"
 )
+#: XIDs of a policy, and what is done about them.
+_XIDS = re.compile(r"XID\(([\d|]+)\)(?:.*\n)+?\s+Action:\s+(.*)")
 
 
 def test_the_list_is_that_of_the_source() -> None:
@@ -28,5 +30,10 @@ def test_the_list_is_that_of_the_source() -> None:
     assert f"v{RECORDED['version']}" == KARPENTER_VERSION
     # The other list splits one condition by its reasons, and has no other condition.
     newer = text.partition(") RepairPolicies() ")[2].partition("\n}\n")[0]
+    xids = {
+        "reboot" if "RebootNode" in action else "replace": [int(code) for code in codes.split("|")]
+        for codes, action in _XIDS.findall(newer)
+    }
+    assert xids == RECORDED["xids"]
     conditions = set(re.findall(r'ConditionType:\s+(?:corev1\.Node|")(\w+?)"?,', newer))
     assert conditions == {each["condition"] for each in RECORDED["policies"]}

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import base64
 import json
+import os
 import re
 import threading
 import time
@@ -21,11 +22,13 @@ from capacity_shift.cluster_numbers import EcsNumbers, LiveWorkers
 
 from gpu_health import minute
 from gpu_health.health_platform import health_platform
+from gpu_health.health_run import begin
 from inference_catalog.gpu_faults import gpu_faults_file
 from inference_contracts import health_names, operations_names
 from inference_contracts.ecs_names import POOL_ATTRIBUTE, capacity_provider
 from inference_contracts.shift_names import ShiftedWorkers
 from inference_contracts.task_tags import LABEL_TAGS
+from inference_decisions.repairs.repair_case import Evidence
 from inference_local.controllers.controller_outcomes import OperationsRecords
 from operations import aws_clients
 from tests.local.ecs.running_cluster import CLUSTER, HOST_TYPE, POOL, RunningCluster, eventually, identifier
@@ -34,7 +37,6 @@ from tests.runtime.gpu_health.world import PARAMETER, QUIET, TABLE, create_table
 from tests.runtime.operations.fresh_process import begin_anew
 
 _POOL, _GPUS, _MINUTE = "l40s", 4, 60.0
-_PROVIDER = capacity_provider(CLUSTER, _POOL)
 _SERVICE = "controlled"
 _HOST = re.compile(r"i-[0-9a-f]+")
 
@@ -124,43 +126,46 @@ def clock(
     monkeypatch.setattr(time, "time", made)
     health_platform.cache_clear()
     yield made
+    boto3.client("dynamodb").delete_table(TableName=TABLE)
+    boto3.client("ssm").delete_parameter(Name=PARAMETER)
     for cached in (aws_clients.client, aws_clients.resource, health_platform):
         cached.cache_clear()
 
 
-def workers_with_a_pool(cluster: RunningCluster) -> None:
+def workers_with_a_pool(cluster: RunningCluster, pool: str = _POOL, service: str = _SERVICE) -> None:
     """Make a pool whose hosts say its name, and a service of workers on it."""
-    attributes = json.dumps({POOL_ATTRIBUTE: _POOL})
+    provider = capacity_provider(CLUSTER, pool)
+    attributes = json.dumps({POOL_ATTRIBUTE: pool})
     user_data = base64.b64encode(f"ECS_INSTANCE_ATTRIBUTES={attributes}\n".encode()).decode()
     cluster.emulator.client("ec2").create_launch_template(
-        LaunchTemplateName=_POOL, LaunchTemplateData={"InstanceType": HOST_TYPE, "UserData": user_data}
+        LaunchTemplateName=pool, LaunchTemplateData={"InstanceType": HOST_TYPE, "UserData": user_data}
     )
     groups = cluster.emulator.client("autoscaling")
     groups.create_auto_scaling_group(
-        AutoScalingGroupName=_POOL, MinSize=0, MaxSize=4, AvailabilityZones=["us-west-2a"],
-        LaunchTemplate={"LaunchTemplateName": _POOL, "Version": "$Latest"},
+        AutoScalingGroupName=pool, MinSize=0, MaxSize=4, AvailabilityZones=["us-west-2a"],
+        LaunchTemplate={"LaunchTemplateName": pool, "Version": "$Latest"},
     )  # fmt: skip
-    [group] = groups.describe_auto_scaling_groups(AutoScalingGroupNames=[_POOL])["AutoScalingGroups"]
+    [group] = groups.describe_auto_scaling_groups(AutoScalingGroupNames=[pool])["AutoScalingGroups"]
     cluster.ecs.create_capacity_provider(
-        name=_PROVIDER,
+        name=provider,
         autoScalingGroupProvider={
             "autoScalingGroupArn": group["AutoScalingGroupARN"],
             "managedScaling": {"status": "ENABLED"},
         },
     )
     cluster.ecs.put_cluster_capacity_providers(
-        cluster=CLUSTER, capacityProviders=[POOL, _PROVIDER, "FARGATE"], defaultCapacityProviderStrategy=[]
+        cluster=CLUSTER, capacityProviders=[POOL, provider, "FARGATE"], defaultCapacityProviderStrategy=[]
     )
-    labels = {"platform": CLUSTER, "release": "main", "role": "worker", "pool": _POOL}
+    labels = {"platform": CLUSTER, "release": "main", "role": "worker", "pool": pool}
     check = {"command": ["CMD-SHELL", "exit 0"], "interval": 5, "retries": 3}
     cluster.ecs.create_service(
         cluster=CLUSTER,
-        serviceName=_SERVICE,
+        serviceName=service,
         taskDefinition=cluster.register(
-            _SERVICE, WAITS, healthCheck=check, resourceRequirements=[{"type": "GPU", "value": "4"}]
+            service, WAITS, healthCheck=check, resourceRequirements=[{"type": "GPU", "value": "4"}]
         ),
         desiredCount=2,
-        capacityProviderStrategy=[{"capacityProvider": _PROVIDER, "weight": 1}],
+        capacityProviderStrategy=[{"capacityProvider": provider, "weight": 1}],
         propagateTags="SERVICE",
         tags=[{"key": LABEL_TAGS[name], "value": value} for name, value in labels.items()],
     )
@@ -207,6 +212,44 @@ def test_a_host_that_loses_a_gpu_is_drained_and_replaced(
     assert [case["times"][each] for each in order] == sorted(case["times"][each] for each in order)
     assert [each["kind"] for each in case["evidence"]] == ["gpus_missing"]
     cluster.delete(_SERVICE)
+
+
+def test_a_host_whose_fault_a_reboot_mends_is_rebooted_and_stays(
+    cluster: RunningCluster, clock: FastClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Red if the host is terminated, or opened before its agent was away."""
+    workers_with_a_pool(cluster, "rebooted", "rebooted")
+    settings = {**json.loads(os.environ[health_names.HEALTH_SETTINGS]), "rebootsPerNodePerDay": 1}
+    settings["repairedBy"] = {"rebooted": "gpuHealth"}
+    monkeypatch.setenv(health_names.HEALTH_SETTINGS, json.dumps(settings))
+    health_platform.cache_clear()
+    [task, _] = cluster.running("rebooted", 2)
+
+    def host() -> dict[str, Any]:
+        found: dict[str, Any] = cluster.ecs.describe_container_instances(
+            cluster=CLUSTER, containerInstances=[task["containerInstanceArn"]]
+        )["containerInstances"][0]
+        return found
+
+    run = begin(health_platform(), clock)
+    node = run.repairs.node(host()["ec2InstanceId"])
+    assert node is not None
+    evidence = Evidence(kind="xid", code="46", at=clock(), source="alarm", fatal=True)
+    assert run.add(node, evidence, clock()) is not None
+    records = OperationsRecords(cluster.emulator.client("dynamodb"), TABLE, CLUSTER)
+
+    def case() -> dict[str, Any]:
+        minute.handle({}, None)
+        return next(each for each in records.cases() if each["node"] == node.name)
+
+    eventually(lambda: case()["state"] == "done", "reboot")
+    assert case()["reason"] == "rebooted"
+    assert (host()["status"], host()["agentConnected"]) == ("ACTIVE", True)
+    order = ("cordoned", "draining", "rebooting", "reboot_asked", "away", "done")
+    times = [case()["times"][each] for each in order]
+    assert times == sorted(times)
+    assert task["taskArn"] not in {each["taskArn"] for each in cluster.running("rebooted", 2)}
+    cluster.delete("rebooted")
 
 
 def test_a_floor_of_the_shift_brings_tasks(cluster: RunningCluster) -> None:

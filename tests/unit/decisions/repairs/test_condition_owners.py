@@ -6,6 +6,8 @@ import json
 import re
 from pathlib import Path
 
+import pytest
+
 from inference_blueprints.resources import root
 from inference_catalog.charts import charts
 from inference_catalog.gpu_faults import gpu_faults_file
@@ -32,6 +34,14 @@ def test_every_condition_of_karpenters_repair_has_its_time_in_our_table() -> Non
         if each["condition"] != BY_CODE
     }
     assert ours == theirs
+
+
+@pytest.mark.parametrize("remedy", ["reboot", "replace"])
+def test_xids_have_the_remedy_that_eks_and_karpenter_give_them(remedy: str) -> None:
+    """Red if dead hardware is rebooted, or if a node is replaced for what AWS reboots."""
+    rules = FaultRules.parsed(gpu_faults_file().read_text("utf-8"))
+    codes = RECORDED["xids"][remedy]
+    assert {code: rules.remedy("xid", str(code)) for code in codes} == dict.fromkeys(codes, remedy)
 
 
 def test_the_page_has_one_owner_for_each_condition() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -15,6 +16,7 @@ from inference_blueprints.report.plan.plan_tables import plan_tables
 from inference_blueprints.report.plan.sections.cost import PLATFORM_COST
 from inference_blueprints.report.plan.sections.repairs import summarise_repairs
 from inference_blueprints.report.plan.summary import summarise
+from inference_blueprints.serving.checks.support_checks import reboot_findings
 from inference_blueprints.serving.plan import build_plan
 from inference_blueprints.spec.source import shipped
 from inference_blueprints.spec.types import Blueprint
@@ -148,3 +150,14 @@ def test_on_ecs_the_default_is_not_karpenter() -> None:
     (found,) = summarise_repairs(blueprint.spec)
     assert "ECS replaces a Managed Instance" in found.broken
     assert "Karpenter" not in found.broken
+
+
+def test_reboots_by_karpenter_need_a_release_that_knows_them() -> None:
+    """Red if a lock's Karpenter of 1.14 replaces what the blueprint wants rebooted, and nobody is told."""
+    blueprint = changed({"rebootsPerNodePerDay": 1})
+    assert list(reboot_findings(blueprint)) == []
+    charts = dict(blueprint.releases.charts)
+    charts["karpenter"] = replace(charts["karpenter"], version="1.14.1")
+    (found,) = reboot_findings(blueprint.with_releases(replace(blueprint.releases, charts=charts)))
+    assert found.path == ("spec", "gpuHealth", "rebootsPerNodePerDay")
+    assert "release 1.14.1, which the lock names, reboots none" in found.message
