@@ -27,7 +27,7 @@ class ServingMetrics:
     """What is dropped."""
     series: Mapping[str, int]
     """Series that stay, by program: of one ``dynamo_frontend``, ``dynamo_frontend_per_worker`` of its model,
-    and of one ``vllm_worker``. An engine that is not listed has not been counted."""
+    of one ``vllm_worker``, and ``dcgm_gpu`` of each GPU. An engine that is not listed was not counted."""
 
     @property
     def dropped_names(self) -> str:

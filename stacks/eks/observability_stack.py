@@ -11,6 +11,7 @@ from constructs import Construct
 
 from inference_blueprints.render.eks.chart_values import chart_values
 from inference_blueprints.render.eks.insights_configuration import insights_configuration
+from inference_blueprints.render.eks.prometheus_size import prometheus_size
 from inference_blueprints.render.monitoring.platform_rules import platform_rules
 from inference_blueprints.render.monitoring.recording_rules import rule_groups
 from inference_blueprints.serving.types import ServingPlan
@@ -78,6 +79,7 @@ class ObservabilityStack(cdk.Stack):
         prometheus = self._install(
             "Prometheus",
             "prometheus",
+            size=prometheus_size(plan).quantities,
             namespace=namespace,
             gpu_namespace=gpu_namespace,
             keda_namespace=releases.charts["keda"].namespace if plan.is_elastic else None,

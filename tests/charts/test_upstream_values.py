@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from inference_blueprints.render.eks.chart_values import chart_values
+from inference_blueprints.render.eks.prometheus_size import PrometheusSize
 from inference_catalog.catalogue import shipped
 from inference_catalog.charts import charts
 
@@ -169,6 +170,7 @@ VARIABLES: dict[str, dict[str, Any]] = {
         "namespace": "inference",
         "gpu_namespace": "monitoring",
         "keda_namespace": "keda",
+        "size": PrometheusSize(0).quantities,
         "dropped": "python_.+",
         "platform": "quickstart",
         "rules": {"groups": []},

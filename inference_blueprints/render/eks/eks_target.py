@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from inference_blueprints.render.eks.prometheus_size import series_findings
 from inference_blueprints.render.eks.rules_size import rules_findings
 from inference_blueprints.render.target import Target
 from inference_blueprints.serving.types import ModelPlan
@@ -41,6 +42,7 @@ class EksTarget(Target[dict[str, Any]]):
         blueprint: A blueprint that may have invalid values.
         """
         yield from rules_findings(blueprint)
+        yield from series_findings(blueprint)
 
     def render(self, model: ModelPlan) -> tuple[dict[str, Any], ...]:
         """Return the values of each deployment's chart, in the order of the plan.

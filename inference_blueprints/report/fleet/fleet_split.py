@@ -12,12 +12,14 @@ import math
 from dataclasses import dataclass
 
 import inference_catalog as catalog
+from inference_blueprints.render.eks.prometheus_size import MAX_SERIES
 from inference_blueprints.report.figures import PoolSummary
 from inference_blueprints.report.plan.section import PlanSummary
 from inference_blueprints.report.plan.sections.addresses import ADDRESSES
 from inference_blueprints.report.plan.sections.pools import POOLS
 from inference_blueprints.report.plan.sections.processes import PROCESSES
 from inference_blueprints.report.plan.sections.quotas import QUOTAS
+from inference_blueprints.report.pricing.telemetry_price import process_series
 from inference_blueprints.spec.derived import platform_zones
 from inference_blueprints.spec.sections.environment.network import SYSTEM_PODS
 from inference_blueprints.spec.types import Pool, Spec
@@ -55,6 +57,8 @@ class FleetUse:
     """Workers whose metrics are compared."""
     frontends: float = 0.0
     """Pods behind the load balancer."""
+    series: float = 0.0
+    """Series of the cell's Prometheus, which GPU health needs."""
 
     @property
     def case_writes_per_second(self) -> float:
@@ -91,6 +95,8 @@ def platform_use(spec: Spec, summary: PlanSummary) -> FleetUse:
         FleetUse(
             workers=sum(each.replicas for each in ranges),
             frontends=sum(each.replicas for each in summary[PROCESSES] if not each.pool),
+            # A larger fleet has more deployments like those of the blueprint.
+            series=float(process_series(summary[PROCESSES])),
         )
     )
 
@@ -140,6 +146,18 @@ def _pool_use(pool: Pool, figures: PoolSummary, summary: PlanSummary) -> FleetUs
 
 #: The network's limit. The range is the blueprint's.
 _ADDRESSES = "addresses"
+#: The limit of our own Prometheus, whose memory fits on a system node.
+_PROMETHEUS = FleetLimit(
+    name="prometheus.series",
+    limit="series of the cell's Prometheus, whose memory fits on a system node",
+    scope="cell",
+    counts="series",
+    unit="series",
+    value=MAX_SERIES,
+    most=MAX_SERIES,
+    code="",
+    source="https://prometheus.io/docs/prometheus/latest/storage/",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,7 +243,8 @@ def fleet_split(spec: Spec, summary: PlanSummary, gpus: int) -> FleetSplit:
     nodes = math.ceil(gpus / node.gpus - 1e-9)
     limits = catalog.fleet_limits().values()
     of_cell = tuple(_cell_limit(each, node, fixed) for each in limits if each.scope == "cell")
-    of_cell = (*of_cell, _room(summary, node, fixed))
+    prometheus = _reckoned(_PROMETHEUS, MAX_SERIES, node.series, fixed.series, node.gpus)
+    of_cell = (*of_cell, prometheus, _room(summary, node, fixed))
     narrowest = min(of_cell, key=lambda each: each.nodes)
     if narrowest.nodes < 1:
         raise UserError(f"{summary.name}: got no room for a node in a cell: {narrowest.limit}")

@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from inference_blueprints.render.eks.prometheus_size import PrometheusSize, ScrapedPods, scraped_series
 from inference_blueprints.report.figures import CostItem, ProcessSummary
 from inference_blueprints.report.pricing.ecs_price import metrics_task_item
 from inference_blueprints.spec.derived import controllers_of
 from inference_blueprints.spec.types import Observability, Spec
 from inference_catalog import ServicePrices
-from inference_catalog.catalogue import shipped
 from inference_contracts import batch_names, canary_names
 from inference_contracts.batch_names import ENDS
+from inference_contracts.metric_labels import GPU_SERIES
 from inference_contracts.units import GB, HOURS_PER_MONTH, MIB_PER_GIB, MINUTES_PER_MONTH
 
 # Price of the metrics, alarms and the dashboard of batch in a month.
@@ -104,10 +105,14 @@ def operations_items(spec: Spec, services: ServicePrices) -> Iterator[CostItem]:
 
 _SECONDS_PER_MONTH = MINUTES_PER_MONTH * 60
 _PROMETHEUS_PODS = 2
+#: Memory of a server that fits beside controllers and routers on a system node.
+_FREE_GIB = 4.0
 # Where processes run that no pool has: on the system nodes, or as tasks of ECS.
 _WITHOUT_POOL = (None, "Fargate")
-
-_POINT_BYTES = 100
+#: Bytes of a data point as OTLP serializes it: its name (30), up to ten labels (25 each), six attributes of
+#: the resource (30 each), time and value (18). What AWS counts:
+#: https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/metrics-otel-pricing.html
+_POINT_BYTES = 480
 _CANARY_METRICS = (canary_names.ANSWERED, canary_names.MILLISECONDS)
 
 
@@ -137,7 +142,7 @@ def telemetry_items(
     if observability is None:
         return
     on_ecs = spec.cluster.ecs is not None
-    yield _metrics(spec, processes, size.recorded_series, services)
+    yield from _metrics(spec, processes, size.recorded_series, services)
     per_gb = f"{services.usd('log_ingestion'):.2f} USD per GB ingested"
     kept = f"kept {observability.logs.retention_days} days"
     writers = "tasks and hosts" if on_ecs else "pods, nodes and the control plane"
@@ -151,30 +156,35 @@ def telemetry_items(
     if on_ecs:
         yield metrics_task_item(HOURS_PER_MONTH)
     else:
-        yield CostItem("Prometheus", f"{_PROMETHEUS_PODS} pods on the system nodes; no further node", 0.0)
+        yield _prometheus(processes)
 
 
-def serving_series(spec: Spec, processes: Sequence[ProcessSummary]) -> tuple[int, tuple[str, ...]]:
-    """Return how many series processes have after dropping, and the models whose engine is not counted.
+def process_series(processes: Sequence[ProcessSummary]) -> int:
+    """Return how many series Prometheus has of processes at their largest numbers.
 
     processes: Figures of the processes.
     """
-    counted = shipped().serving_metrics.series
-    engines = {model.name: model.engine.chosen for model in spec.models}
-    dynamo = {model.name for model in spec.models if model.stack.chosen == "dynamo"}
-    total = 0
-    for model, engine in engines.items():
-        own = [each for each in processes if each.model == model]
-        workers = sum(each.replicas for each in own if each.pool not in _WITHOUT_POOL)
-        frontends = sum(each.replicas for each in own if each.pool in _WITHOUT_POOL)
-        if model in dynamo:
-            total += frontends * (
-                counted["dynamo_frontend"] + workers * counted["dynamo_frontend_per_worker"]
-            )
-        if engine == "vllm":
-            total += workers * counted["vllm_worker"]
-    unknown = tuple(name for name, engine in engines.items() if engine != "vllm" or name not in dynamo)
-    return total, unknown
+    by_deployment: dict[tuple[str, str], list[ProcessSummary]] = {}
+    for each in processes:
+        by_deployment.setdefault((each.model, each.deployment), []).append(each)
+    return scraped_series(
+        ScrapedPods(
+            workers=sum(each.replicas for each in own if each.pool not in _WITHOUT_POOL),
+            frontends=sum(each.replicas for each in own if each.pool in _WITHOUT_POOL),
+            accelerators=sum(each.replicas * each.accelerators for each in own),
+        )
+        for own in by_deployment.values()
+    )
+
+
+def _prometheus(processes: Sequence[ProcessSummary]) -> CostItem:
+    """Return the cost of the servers, which are free while they fit beside the rest of the system nodes."""
+    size = PrometheusSize(process_series(processes))
+    gib = size.memory_mib / MIB_PER_GIB
+    said = f"{_PROMETHEUS_PODS} pods of {gib:g} GiB for up to {size.series:,} series, on the system nodes"
+    if gib <= _FREE_GIB:
+        return CostItem("Prometheus", f"{said}; no further node", 0.0)
+    return CostItem("Prometheus", f"{said}, of which there may be up to {_PROMETHEUS_PODS} more", None)
 
 
 def _promql_alarms(size: MonitoringSize, services: ServicePrices) -> CostItem:
@@ -190,19 +200,28 @@ def _promql_alarms(size: MonitoringSize, services: ServicePrices) -> CostItem:
 
 def _metrics(
     spec: Spec, processes: Sequence[ProcessSummary], recorded_series: int, services: ServicePrices
-) -> CostItem:
-    series, unknown = serving_series(spec, processes)
-    points = (series + recorded_series) * MINUTES_PER_MONTH
+) -> Iterator[CostItem]:
+    """Yield the cost of what agents send: recorded series, and those of GPUs that something asks for."""
+    with_gpus = {
+        pool.name
+        for pool in spec.pools
+        if any(each.accelerator and each.accelerator.manufacturer == "nvidia" for each in pool.types)
+    }
+    gpus = sum(each.replicas * each.accelerators for each in processes if each.pool in with_gpus)
+    points = (recorded_series + gpus * len(GPU_SERIES)) * MINUTES_PER_MONTH
     per_gb = services.usd("otel_metrics")
-    usd = points * _POINT_BYTES / GB * per_gb
-    more = f", and those of {', '.join(unknown)}, not counted" if unknown else ""
-    tasks, hosts = ("tasks", "hosts") if spec.cluster.ecs else ("pods", "nodes")
     assumption = (
-        f"{series:,} series of serving {tasks}{more}; {recorded_series:,} recorded series; "
-        f"{points / 1e6:,.0f} million data points at {per_gb:.2f} USD per GB: {usd:,.2f} USD for each "
-        f"{_POINT_BYTES} bytes of a point, whose size is not known; series of {hosts} and GPUs come on top"
+        f"{recorded_series:,} recorded series, and {len(GPU_SERIES)} of each of {gpus:,} GPUs: "
+        f"{points / 1e6:,.0f} million data points of about {_POINT_BYTES} bytes, at {per_gb:.2f} USD per GB"
     )
-    return CostItem("metrics in CloudWatch", assumption, None)
+    usd = round(points * _POINT_BYTES / GB * per_gb, _DECIMALS)
+    yield CostItem("metrics in CloudWatch", assumption, usd)
+    if not spec.cluster.ecs:
+        yield CostItem(
+            "Container Insights",
+            f"its metrics of nodes and pods, at {per_gb:.2f} USD per GB; how much it sends is not known",
+            None,
+        )
 
 
 def _traces(spec: Spec, observability: Observability, services: ServicePrices) -> Iterator[CostItem]:

@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 import yaml
 
 from inference_blueprints.render.eks.chart_values import chart_values
+from inference_blueprints.render.eks.prometheus_size import PrometheusSize
 from inference_contracts.metric_labels import GPU_JOB, KEDA_JOB
 from inference_local.processes.child_processes import ProcessGroup
 from inference_local.prometheus.local_prometheus import LocalPrometheus, ScrapeTarget
@@ -57,6 +58,7 @@ def relabelling() -> Mapping[str, Mapping[str, Any]]:
     """Return what the rendered jobs of exporters do with labels."""
     values = chart_values(
         "prometheus",
+        size=PrometheusSize(0).quantities,
         namespace="inference",
         gpu_namespace="monitoring",
         keda_namespace="keda",

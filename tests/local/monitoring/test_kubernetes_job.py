@@ -10,6 +10,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from inference_blueprints.render.eks.chart_values import chart_values
+from inference_blueprints.render.eks.prometheus_size import PrometheusSize
 from inference_contracts.metric_labels import KUBERNETES_JOB
 from inference_local.processes.child_processes import ProcessGroup
 from inference_local.prometheus.local_prometheus import LocalPrometheus, ScrapeTarget
@@ -31,6 +32,7 @@ def test_two_metrics_of_the_models_are_kept(tmp_path: Path) -> None:
     (tmp_path / "state.prom").write_text(_LINES, encoding="utf-8")
     values = chart_values(
         "prometheus",
+        size=PrometheusSize(0).quantities,
         namespace="inference",
         gpu_namespace=None,
         keda_namespace=None,

@@ -6,6 +6,7 @@ import yaml
 
 from inference_blueprints.loading import load_blueprint
 from inference_blueprints.render.eks.chart_values import chart_values
+from inference_blueprints.render.eks.prometheus_size import PrometheusSize
 from inference_blueprints.render.monitoring.platform_rules import platform_rules
 from inference_blueprints.render.monitoring.recording_rules import rule_groups
 from inference_blueprints.serving.plan import build_plan
@@ -20,6 +21,7 @@ def test_a_real_prometheus_records_each_series_of_the_rendered_rules() -> None:
     found = platform_rules(blueprint.metadata.name, build_plan(blueprint), blueprint.spec)
     values = chart_values(
         "prometheus",
+        size=PrometheusSize(0).quantities,
         namespace="inference",
         gpu_namespace="monitoring",
         keda_namespace="keda",

@@ -38,6 +38,9 @@ def test_the_count_is_that_of_the_recorded_series() -> None:
     assert len(per_worker) == series["dynamo_frontend_per_worker"] * WORKERS
     assert len(frontend) - len(per_worker) == series["dynamo_frontend"]
     assert len(kept("vllm_worker")) == series["vllm_worker"]
+    recorded = Path(__file__).parents[2] / "local/monitoring/recorded/dcgm_l40s_idle.prom"
+    of_gpu = [line for line in recorded.read_text("utf-8").splitlines() if line and line[0] != "#"]
+    assert len(of_gpu) == series["dcgm_gpu"]
 
 
 @pytest.mark.parametrize("metrics", shipped().serving_metrics.dropped, ids=lambda each: each.pattern)

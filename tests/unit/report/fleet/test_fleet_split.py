@@ -62,6 +62,20 @@ def test_addresses_of_the_range() -> None:
     assert cell_nodes("addresses") == (available - SYSTEM_NODES * each) // each
 
 
+def test_series_of_the_cells_prometheus() -> None:
+    """Red if a cell is sold that is larger than its Prometheus: scaling and health go blind."""
+    series = 0
+    for deployment in {(each.model, each.deployment) for each in SUMMARY[PROCESSES]}:
+        own = [each for each in SUMMARY[PROCESSES] if (each.model, each.deployment) == deployment]
+        workers = sum(each.replicas for each in own if each.pool)
+        frontends = sum(each.replicas for each in own if each.pool is None)
+        gpus = sum(each.replicas * each.accelerators for each in own)
+        series += workers * 243 + gpus * 23 + frontends * (251 + 2 * workers)
+    nodes = sum(each.nodes_max for each in SUMMARY[POOLS])
+    assert cell_nodes("prometheus.series") == 3_000_000 * nodes // series
+    assert split(100_000).nodes_per_cell <= cell_nodes("prometheus.series")
+
+
 def test_instances_that_start_within_ten_minutes() -> None:
     assert cell_nodes("ec2.instanceStarts") == 1000 + 2 * 600 - SYSTEM_NODES
 

@@ -48,7 +48,7 @@ def _warnings(scene: Scene) -> str:
         ("quickstart-g6e", "quickstart in us-west-2: 2 x l40s on g6e.2xlarge, at least 4,037 USD a month"),
         (
             "elastic-g6e",
-            "elastic in us-west-2: 2 to 12 x l40s on g6e.2xlarge, at least 4,058 to 20,598 USD a month",
+            "elastic in us-west-2: 2 to 12 x l40s on g6e.2xlarge, at least 4,059 to 20,600 USD a month",
         ),
         (
             "capacity-block-p5",

@@ -13,7 +13,7 @@ from inference_blueprints.loading import parse_blueprint
 from inference_blueprints.report.figures import CostItem, ProcessSummary
 from inference_blueprints.report.pricing.telemetry_price import (
     MonitoringSize,
-    serving_series,
+    process_series,
     telemetry_items,
 )
 from inference_blueprints.spec.types import Spec
@@ -72,29 +72,32 @@ def test_without_the_section_nothing_is_priced() -> None:
     assert items(spec()) == {}
 
 
-def test_series_are_those_of_frontends_their_view_of_workers_and_workers() -> None:
-    # 251 of a frontend and 5 for each of its workers; 243 of a worker: the counts of the recorded answers.
-    series, unknown = serving_series(spec("observability: {}"), processes())
-    assert series == 2 * (251 + 3 * 5) + 3 * 243
-    assert unknown == ()
+def test_series_are_those_of_frontends_their_view_of_workers_workers_and_gpus() -> None:
+    # 251 of a frontend and 2 for each of its workers; 243 of a worker, 23 of its GPU: recorded answers.
+    assert process_series(processes()) == 2 * (251 + 3 * 2) + 3 * (243 + 23)
 
 
-def test_an_engine_that_was_not_counted_is_named() -> None:
-    series, unknown = serving_series(spec("observability: {}", "engine: {sglang: {}}"), processes())
-    assert series == 2 * (251 + 3 * 5)
-    assert unknown == ("qwen3-8b",)
+def test_metrics_cost_the_series_that_agents_send() -> None:
+    """Red if series of engines, which stay in Prometheus, are priced, or if the sum is not known."""
+    found = items(spec("observability: {}"))
+    points, per_gb = (36 + 3 * 6) * 43800, usd("otel_metrics")
+    metrics = found["metrics in CloudWatch"]
+    assert metrics.usd_per_month == pytest.approx(points * 480 / 1e9 * per_gb, abs=0.005)
+    assert "36 recorded series, and 6 of each of 3 GPUs" in metrics.assumption
+    # Nobody counted what Container Insights sends of a node or a pod.
+    assert found["Container Insights"].usd_per_month is None
 
 
-def test_bytes_of_data_points_are_not_guessed() -> None:
-    metrics = items(spec("observability: {}"))["metrics in CloudWatch"]
-    assert metrics.usd_per_month is None
-    # 2 * (251 + 3 * 5) + 3 * 243 series and the rules, once a minute.
-    points, per_gb = (1261 + 36) * 43800, usd("otel_metrics")
-    per_100_bytes = points * 100 / 1e9 * per_gb
-    words = f"at {per_gb:.2f} USD per GB: {per_100_bytes:.2f} USD for each 100 bytes of a point, whose size"
-    assert f"{words} is not known" in metrics.assumption
-    assert "36 recorded series" in metrics.assumption
-    assert f"{points / 1e6:.0f} million data points" in metrics.assumption
+def test_prometheus_that_needs_more_than_a_system_node_has_is_not_free() -> None:
+    services, size = (
+        catalog.service_prices(),
+        MonitoringSize(recorded_series=36, promql_alarms=16, samples_per_minute=200, dashboards=4),
+    )
+    many = processes(frontends=16, workers=8000)
+    found = {each.name: each for each in telemetry_items(spec("observability: {}"), many, size, services)}
+    assert found["Prometheus"].usd_per_month is None
+    assert "2 pods of 9.5 GiB for up to 2,388,016 series" in found["Prometheus"].assumption
+    assert items(spec("observability: {}"))["Prometheus"].usd_per_month == 0
 
 
 @pytest.mark.parametrize("ratio", [0.01, 1.0])
@@ -144,7 +147,7 @@ def test_on_ecs_tasks_are_counted_and_prometheus_is_a_task() -> None:
     assert on_ecs.cluster.ecs is not None
     frontend, worker = processes()
     tasks = [replace(frontend, pool="Fargate"), worker]
-    assert serving_series(on_ecs, tasks) == serving_series(spec("observability: {}"), processes())
+    assert process_series(tasks) == process_series(processes())
     found = items(on_ecs)
     # 1 vCPU and 4 GiB for 730 hours at Fargate's prices.
     assert found["Prometheus on Fargate"].usd_per_month == round((0.04048 + 4 * 0.004445) * 730, 2)
