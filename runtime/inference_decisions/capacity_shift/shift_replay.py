@@ -19,8 +19,7 @@ from inference_decisions.capacity_shift.shift_answer import ShiftDecision
 from inference_decisions.capacity_shift.shift_decision import decide
 from inference_decisions.capacity_shift.shift_view import CellView, DeploymentView, ShiftSettings, ShiftState
 
-#: The reactive baseline holds the largest demand of this many minutes. The shift remembers eight days.
-_REACTIVE_BINS = 10
+#: The shift remembers eight days.
 _REMEMBERED_BINS = 8 * 86400 // BIN_SECONDS
 
 
@@ -115,6 +114,18 @@ def both_speeds(demand: PoolDemand, replayed: ShiftReplay, settings: ShiftSettin
     return _outcome(demand, served, _max_of_last(replayed.kept, fast))
 
 
+def places_only(demand: PoolDemand, kept: Numbers, settings: ShiftSettings) -> SharingOutcome:
+    """Return what comes of places of batch in a deployment of which no replica is lent.
+
+    kept: Demand that real time is to serve from each bin on.
+    settings: How long batch takes to leave.
+    """
+    fast = _bins(settings.admission_seconds)
+    pool = demand.replicas * demand.capacity
+    held = numpy.clip(kept, demand.minimum * demand.capacity, pool)
+    return _outcome(demand, _min_of_last(held, fast), _max_of_last(held, fast))
+
+
 def replicas_only(demand: PoolDemand, floors: Numbers, settings: ShiftSettings) -> SharingOutcome:
     """Return what comes of lending whole replicas only.
 
@@ -136,10 +147,10 @@ def schedule_floors(demand: PoolDemand) -> Numbers:
     return floors
 
 
-def reactive(demand: PoolDemand) -> Numbers:
-    """Return the floors of an autoscaler: the largest demand of the last minutes, and a tenth."""
+def reactive(demand: PoolDemand, minutes: int = 10, margin: float = 1.1) -> Numbers:
+    """Return what an autoscaler keeps: the largest demand of the last minutes, times a margin."""
     values = numpy.nan_to_num(demand.values)
-    found: Numbers = 1.1 * _max_of_last(numpy.append(values, values[-1]), _REACTIVE_BINS - 1)[1:]
+    found: Numbers = margin * _max_of_last(numpy.append(values, values[-1]), minutes - 1)[1:]
     return found
 
 
