@@ -42,19 +42,20 @@ def main(arguments: list[str]) -> int:
         return 2
     missed = False
     for benchmark in chosen:
-        results = Results.read(options.results)
         try:
             figures = benchmark.measure()
         except Exception as error:  # noqa: BLE001 - whatever ends a measurement, the page says that it failed
             reason = str(error) if isinstance(error, BenchmarkError) else traceback.format_exc()
             print(f"{benchmark.name}: {reason}", file=sys.stderr)
             missed = True
-            results = failed(results, benchmark.name, str(error) or type(error).__name__)
+            reason = str(error) or type(error).__name__
+            results = failed(Results.read(options.results), benchmark.name, reason)
         else:
             for figure in figures:
                 print(_line(figure), flush=True)
             missed = missed or any(figure.met is False for figure in figures)
-            results = measured(results, benchmark.name, figures, found, benchmark.code())
+            before = Results.read(options.results)
+            results = measured(before, benchmark.name, figures, found, benchmark.code())
         results.write(options.results)
         options.page.write_text(markdown(results, found), encoding="utf-8")
     return int(missed)

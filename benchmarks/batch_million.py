@@ -1,10 +1,14 @@
 """A million requests through the worker's real code, while workers are killed at random.
 
-Two workers process 50 shards of 20,000 lines with an endpoint that takes 10 ms. At five random moments, one
-of the workers is killed with SIGKILL and another one is started. `_lost` and `_doubled` count the lines that
-are missing from the output and error files, or in them twice. `_sent_again` is the share of requests beyond
-the million, in percent. `_memory` is the maximum resident memory of any worker in the last half of the run;
-the baseline is that of the first half. `_seconds` is the duration of the run.
+Two workers process 50 shards of 20,000 lines with an endpoint that takes 10 ms. At five random moments, the
+second worker is killed with SIGKILL and another one is started; the first one lives to the end. `_lost` and
+`_doubled` count the lines that are missing from the output and error files, or in them twice. `_sent_again`
+is the share of requests beyond the million, in percent. `_seconds` is the duration of the run.
+
+`_memory` is the maximum resident memory of the worker that is not killed, in the last tenth of the run; the
+baseline is that of the second tenth. Of some hundred thousand lines, 30 bytes of each that stay would miss
+the goal. Until 2026-11-28 both workers were killed and halves were compared, and a new worker begins small:
+that could hardly fail.
 """
 
 from __future__ import annotations
@@ -53,7 +57,7 @@ def measure() -> list[Figure]:
             doubled += seen[number]
             seen[number] = 1
         lost = total - sum(seen)
-    half = len(memory) // 2
+    tenth = len(memory) // 10
     again = (sent - total) / total * 100
     return [
         Figure("batch_million_lost", lost, "lines", goal=0),
@@ -61,9 +65,9 @@ def measure() -> list[Figure]:
         Figure("batch_million_sent_again", again, "%", goal=_GOAL_AGAIN_PERCENT),
         Figure(
             "batch_million_memory",
-            max(memory[half:]) / MIB,
+            max(memory[-tenth:]) / MIB,
             "MiB",
-            baseline=max(memory[:half]) / MIB,
+            baseline=max(memory[tenth : 2 * tenth]) / MIB,
             goal=_GOAL_MEMORY,
         ),
         Figure("batch_million_seconds", seconds, "s"),
@@ -71,7 +75,7 @@ def measure() -> list[Figure]:
 
 
 def _memory_of_workers(job: Stage, address: str) -> Iterator[int]:
-    """Run a job, kill workers, and yield the memory of the largest worker periodically."""
+    """Run a job, kill all workers but the first, and yield the memory of the first periodically."""
     chance = random.Random(1)  # noqa: S311 - moments, not keys
     workers: list[subprocess.Popen[bytes]] = [job.start_worker(address, _SETTINGS) for _ in range(_WORKERS)]
     execution, kills = job.submit(), 0
@@ -80,9 +84,9 @@ def _memory_of_workers(job: Stage, address: str) -> Iterator[int]:
         while job.is_running(execution):
             time.sleep(0.5)
             check_lives(*workers)
-            yield max(psutil.Process(worker.pid).memory_info().rss for worker in workers)
+            yield psutil.Process(workers[0].pid).memory_info().rss
             if kills < _KILLS and time.monotonic() > next_kill:
-                victim = chance.randrange(_WORKERS)
+                victim = chance.randrange(1, _WORKERS)
                 workers[victim].kill()
                 workers[victim].wait()
                 workers[victim] = job.start_worker(address, _SETTINGS)

@@ -13,6 +13,7 @@ from inference_decisions.capacity_shift.shift_replay import (
     ShiftReplay,
     both_speeds,
     decide_at,
+    places_only,
     reactive,
     replay,
     replicas_only,
@@ -81,6 +82,15 @@ def test_places_come_back_within_a_minute_and_replicas_were_there() -> None:
     assert found.unmet == pytest.approx(40.0 / 180.0)
     # Bins 0 to 3 free half; from bin 4 on, what comes back is nobody's.
     assert found.freed_hours * 60 == pytest.approx(4 * 0.5)
+
+
+def test_places_alone_come_back_within_a_minute_and_are_not_whole_replicas() -> None:
+    """By the shift's own rule, so that its rivals can have places too."""
+    found = places_only(demand([15.0] * 5 + [40.0] * 5), numpy.array([15.0] * 5 + [40.0] * 5), SETTINGS)
+    # Decided at the end of bin 5, back a minute later: bins 5 and 6 have 15 of 40.
+    assert found.unmet == pytest.approx(50.0 / 275.0)
+    # Bins 0 to 5 free 25 of 40.
+    assert found.freed_hours * 60 == pytest.approx(6 * 0.625)
 
 
 def test_a_replay_begins_with_a_whole_pool_before_the_first_minute() -> None:
@@ -168,6 +178,8 @@ def test_an_autoscaler_holds_the_largest_of_ten_minutes_and_a_tenth() -> None:
     assert floors[0] == pytest.approx(11.0)
     assert floors[1] == floors[10] == pytest.approx(22.0)
     assert floors[11] == pytest.approx(11.0)
+    kept = reactive(demand([10.0, 20.0, 10.0, 10.0]), minutes=2, margin=1.5)
+    assert kept == pytest.approx([15.0, 30.0, 30.0, 15.0])
 
 
 def test_minutes_follow_the_rates() -> None:
