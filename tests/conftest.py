@@ -6,6 +6,7 @@ from hypothesis import settings
 
 pytest_plugins = [
     "tests.plugins.aws_models",
+    "tests.plugins.aws_refusals",
     "tests.plugins.collection_time",
     "tests.plugins.cost",
     "tests.plugins.engine_results",

@@ -15,7 +15,7 @@ from typing import Any, Final
 from inference_local.emulator.refusals import Check
 
 Values = Mapping[str, Any]
-_KIB: Final = 1024
+KIB: Final = 1024
 
 
 def more_than(name: str, most: int) -> Check:
@@ -39,7 +39,7 @@ def outside(name: str, least: int, most: int) -> Check:
     return check
 
 
-def _statements(document: Any) -> list[Values]:
+def statements(document: Any) -> list[Values]:
     """Return the statements of a policy, which is a JSON text or an object."""
     try:
         read = json.loads(document) if isinstance(document, str) else document
@@ -49,7 +49,7 @@ def _statements(document: Any) -> list[Values]:
     return [each for each in (found if isinstance(found, list) else [found]) if isinstance(each, Mapping)]
 
 
-def _documents(given: Values) -> Iterator[Any]:
+def documents(given: Values) -> Iterator[Any]:
     """Yield the policies of a call or of a resource."""
     for name in ("PolicyDocument", "AssumeRolePolicyDocument", "KeyPolicy", "Policy"):
         if given.get(name):
@@ -60,19 +60,19 @@ def _documents(given: Values) -> Iterator[Any]:
 
 
 def wrong_sid(given: Values) -> Values | None:
-    sids = [str(each.get("Sid", "")) for document in _documents(given) for each in _statements(document)]
+    sids = [str(each.get("Sid", "")) for document in documents(given) for each in statements(document)]
     return {} if any(not re.fullmatch("[0-9A-Za-z]*", sid) for sid in sids) else None
 
 
 def doubled_sid(given: Values) -> Values | None:
-    for document in _documents(given):
-        sids = [each["Sid"] for each in _statements(document) if each.get("Sid")]
+    for document in documents(given):
+        sids = [each["Sid"] for each in statements(document) if each.get("Sid")]
         if len(sids) > len(set(sids)):
             return {}
     return None
 
 
-def _compact(document: Any) -> int:
+def compact(document: Any) -> int:
     """Return the characters of a policy. IAM does not count white space."""
     if isinstance(document, str):
         try:
@@ -84,7 +84,7 @@ def _compact(document: Any) -> int:
 
 def longer_policy(name: str, most: int) -> Check:
     def check(given: Values) -> Values | None:
-        return {"most": most} if given.get(name) and _compact(given[name]) > most else None
+        return {"most": most} if given.get(name) and compact(given[name]) > most else None
 
     return check
 
@@ -98,7 +98,7 @@ def many_variables(given: Values) -> Values | None:
     # The documents say 4 KB for all names and values together.
     measured = json.dumps(dict(_variables(given)), separators=(",", ":"))
     size = sum(len(str(key).encode()) + len(str(value).encode()) for key, value in _variables(given).items())
-    return {"measured": measured[:200]} if size > 4 * _KIB else None
+    return {"measured": measured[:200]} if size > 4 * KIB else None
 
 
 #: AWS Lambda Developer Guide, defined runtime environment variables: reserved.
@@ -173,7 +173,7 @@ def long_expression(given: Values) -> Values | None:
         "UpdateExpression",
     ):
         size = len(str(given.get(name) or "").encode())
-        if size > 4 * _KIB:
+        if size > 4 * KIB:
             return {"name": name, "size": size}
     return None
 
@@ -210,7 +210,7 @@ def large_events(given: Values) -> Values | None:
         + (14 if entry.get("Time") else 0)
         for entry in given.get("Entries") or ()
     )
-    return {} if size > 1024 * _KIB else None
+    return {} if size > 1024 * KIB else None
 
 
 def group_description(given: Values) -> Values | None:
@@ -236,7 +236,7 @@ def load_balancer_name(given: Values) -> Values | None:
 def health_timeout(given: Values) -> Values | None:
     timeout, interval = given.get("HealthCheckTimeoutSeconds"), given.get("HealthCheckIntervalSeconds")
     if timeout and interval and int(timeout) >= int(interval):
-        return {"timeout": timeout, "interval": interval}
+        return {}
     return None
 
 

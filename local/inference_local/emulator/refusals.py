@@ -60,7 +60,7 @@ BEYOND_MODEL = Refusal(
     when="A value is outside the bounds of the API's model: length, number, pattern or list of values",
     code="ValidationException",
     message="{count} validation error{plural} detected: {found}",
-    source="the models in botocore; words: hashicorp/terraform-provider-aws#2635",
+    source="the models in botocore; words: NixOS/nixops#328",
 )
 
 BEYOND_SCHEMA = Refusal(
@@ -72,7 +72,7 @@ BEYOND_SCHEMA = Refusal(
 )
 
 POD_IDENTITY_EXISTS = Refusal(
-    call="eks:CreatePodIdentityAssociation",
+    call="eks:CreatePodIdentityAssociation, AWS::EKS::PodIdentityAssociation",
     when="The service account of a cluster has an association already",
     code="ResourceInUseException",
     message="Association already exists: {association}",
@@ -320,6 +320,30 @@ FEWER_PARTITIONS = Refusal(
         'Apache Kafka, "Modifying topics", and the message of its InvalidPartitionsException; the code is '
         "that of Amazon MSK API Reference, UpdateTopic"
     ),
+)
+
+PART_TOO_SMALL = Refusal(
+    call="s3:CompleteMultipartUpload",
+    when="A part that is not the last is smaller than 5 MiB",
+    code="EntityTooSmall",
+    message="Your proposed upload is smaller than the minimum allowed size",
+    source="Amazon S3 User Guide, multipart upload limits",
+)
+
+GROUP_USED = Refusal(
+    call="ec2:DeleteSecurityGroup",
+    when="A network interface has the security group",
+    code="DependencyViolation",
+    message="resource {group} has a dependent object",
+    source="EC2 API Reference, DeleteSecurityGroup and error codes",
+)
+
+INTERFACE_USED = Refusal(
+    call="ec2:DeleteNetworkInterface",
+    when="The network interface is attached",
+    code="InvalidNetworkInterface.InUse",
+    message="{interface} is currently in use.",
+    source="EC2 API Reference, DeleteNetworkInterface and error codes",
 )
 
 # Decided by ministack.

@@ -1,7 +1,6 @@
 """Reads the parameters of requests to AWS as botocore's models of the services name them.
 
-botocore writes requests and has no reader of them. Bodies in XML and CBOR are not read: of such requests
-(Amazon S3 and Route 53), only what is in address and headers.
+botocore writes requests and has no reader of them. Bodies in CBOR are not read.
 """
 
 from __future__ import annotations
@@ -13,6 +12,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any, Final
 from urllib.parse import parse_qs, unquote
+from xml.etree import ElementTree
 
 import botocore.session
 from botocore.model import ListShape, MapShape, OperationModel, ServiceModel, Shape, StructureShape
@@ -201,6 +201,8 @@ def _read_address(model: ServiceModel, sent: SentRequest) -> Request | None:
                 shape = operation.input_shape
                 payload = shape.serialization.get("payload") if shape else None
                 parameters |= {payload: content} if payload else _renamed(shape, content)
+            elif model.protocol == "rest-xml" and sent.body.lstrip()[:1] == b"<":
+                parameters |= _read_payload(operation, sent.body)
             return Request(operation, parameters)
     return None
 
@@ -246,6 +248,47 @@ def _located(shape: StructureShape | None, found: re.Match[str], sent: SentReque
         elif place == "header" and key.lower() in sent.headers:
             read[name] = _scalar(member, sent.headers[key.lower()])
     return read
+
+
+def _read_payload(operation: OperationModel, body: bytes) -> dict[str, Any]:
+    """Return the parameters in a body of XML. Raises ValueError if it is none."""
+    shape = operation.input_shape
+    name = shape.serialization.get("payload") if shape else None
+    if shape is None or operation.has_streaming_input:
+        return {}
+    try:
+        root = ElementTree.fromstring(body)  # noqa: S314 - of clients on this machine
+    except ElementTree.ParseError as error:
+        raise ValueError(str(error)) from error
+    if name and isinstance(shape.members[name], StructureShape):
+        return {name: _read_element(shape.members[name], root)}
+    found: dict[str, Any] = {} if name else _read_element(shape, root)
+    return found
+
+
+def _read_element(shape: Shape, element: ElementTree.Element) -> Any:
+    match shape:
+        case StructureShape():
+            read = {}
+            for name, member in shape.members.items():
+                key = member.serialization.get("name", name)
+                if isinstance(member, ListShape) and member.serialization.get("flattened"):
+                    key = member.member.serialization.get("name", key)
+                    found: Any = [_read_element(member.member, each) for each in _children(element, key)]
+                else:
+                    child = next(iter(_children(element, key)), None)
+                    found = None if child is None else _read_element(member, child)
+                if found not in (None, []):
+                    read[name] = found
+            return read
+        case ListShape():
+            key = shape.member.serialization.get("name", "member")
+            return [_read_element(shape.member, each) for each in _children(element, key)]
+    return _scalar(shape, element.text or "")
+
+
+def _children(element: ElementTree.Element, name: str) -> list[ElementTree.Element]:
+    return [each for each in element if each.tag.rpartition("}")[2] == name]
 
 
 def _renamed(shape: StructureShape | None, content: Mapping[str, Any]) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from typing import Any
 
 from botocore.model import OperationModel
 
+from inference_local.emulator import property_refusals, service_refusals
 from inference_local.emulator import refusal_checks as checks
 from inference_local.emulator.refusals import AwsApiError, Refusal, state_refusals
 
@@ -177,8 +178,8 @@ HEALTH_TIMEOUT = Refusal(
     call="elbv2:CreateTargetGroup, elbv2:ModifyTargetGroup, AWS::ElasticLoadBalancingV2::TargetGroup",
     when="The timeout of a health check is not shorter than its interval",
     code="ValidationError",
-    message="Health check timeout '{timeout}' must be smaller than the interval '{interval}'",
-    source="aws/aws-cdk#31120",
+    message="Health check interval must be greater than the timeout.",
+    source="aws/aws-cdk#3703; hashicorp/terraform-provider-aws#48071",
     check=checks.health_timeout,
 )
 SERVICES_AT_ONCE = Refusal(
@@ -241,7 +242,7 @@ MESSAGES_AT_ONCE = Refusal(
     code="InvalidParameterValue",
     message="Value {value} for parameter MaxNumberOfMessages is invalid. Reason: Must be between 1 and 10, "
     "if provided.",
-    source="Amazon SQS API Reference, ReceiveMessage; boto/boto3#324",
+    source="Amazon SQS API Reference, ReceiveMessage, MaxNumberOfMessages",
     check=checks.outside("MaxNumberOfMessages", 1, 10),
 )
 RECEIVE_WAIT = Refusal(
@@ -261,6 +262,14 @@ VISIBILITY = Refusal(
     source="Amazon SQS API Reference, ChangeMessageVisibility",
     check=checks.outside("VisibilityTimeout", 0, 43_200),
 )
+KEYS_AT_ONCE = Refusal(
+    call="s3:DeleteObjects",
+    when="A call names more than 1,000 objects",
+    code="MalformedXML",
+    message="The XML you provided was not well-formed or did not validate against our published schema",
+    source="Amazon S3 API Reference, DeleteObjects: up to 1,000 keys",
+    check=lambda given: checks.more_than("Objects", 1000)(given.get("Delete") or {}),
+)
 CACHE_USER = Refusal(
     call="elasticache:CreateUser, AWS::ElastiCache::User",
     when="A user with IAM authentication has a name other than its id",
@@ -276,7 +285,7 @@ TEMPLATE_BODY = Refusal(
     code="ValidationError",
     message="1 validation error detected: Value at 'templateBody' failed to satisfy constraint: Member must "
     "have length less than or equal to 51200",
-    source="CloudFormation User Guide, quotas; serverless/serverless#1230",
+    source="CloudFormation User Guide, quotas",
     check=checks.template_body,
 )
 NODE_LABEL = Refusal(
@@ -284,7 +293,7 @@ NODE_LABEL = Refusal(
     when="A label of a node group has a prefix that Kubernetes keeps for itself",
     code="InvalidParameterException",
     message="Label cannot contain reserved prefixes [kubernetes.io/, k8s.io/, eks.amazonaws.com/]",
-    source="aws/containers-roadmap#1451",
+    source="eksctl-io/eksctl#4007; aws/containers-roadmap#1451",
     check=checks.node_label,
 )
 ENTRY_TYPE = Refusal(
@@ -301,7 +310,9 @@ ENTRY_TYPE = Refusal(
 def refusals() -> dict[str, Refusal]:
     """Return all rows by name: those of this file, and those of the stand-ins' own code."""
     mine = {name: each for name, each in globals().items() if isinstance(each, Refusal)}
-    return {**state_refusals(), **mine}
+    others = {**vars(service_refusals), **vars(property_refusals)}
+    found = {name: each for name, each in others.items() if isinstance(each, Refusal)}
+    return {**state_refusals(), **found, **mine}
 
 
 def refused_request(operation: OperationModel, parameters: Values) -> AwsApiError | None:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 ROLE = "arn:aws:iam::123456789012:role/any"
+#: The end of a zip file without files.
+EMPTY_ZIP = b"PK\x05\x06" + bytes(18)
 ANYTHING = {"Effect": "Allow", "Action": "s3:GetObject", "Resource": "*"}
 
 
@@ -258,7 +261,405 @@ OF_ECS: Mapping[str, Call] = {
     ),
 }
 
+TABLE = {
+    "KeySchema": [{"AttributeName": "k", "KeyType": "HASH"}],
+    "AttributeDefinitions": [{"AttributeName": "k", "AttributeType": "S"}],
+    "BillingMode": "PAY_PER_REQUEST",
+}
+WEST = {"CreateBucketConfiguration": {"LocationConstraint": "us-west-2"}}
+
+
+def bucket(name: str) -> Call:
+    return Call("s3", "create_bucket", {"Bucket": name, **WEST})
+
+
+def stack_call(operation: str, name: str, **keys: Any) -> Call:
+    template = json.dumps({"Resources": {"Topic": {"Type": "AWS::SNS::Topic"}}})
+    return Call("cloudformation", operation, {"StackName": name, "TemplateBody": template, **keys})
+
+
+def upload_of(client: Any) -> Mapping[str, Any]:
+    return {"UploadId": client.list_multipart_uploads(Bucket="parts")["Uploads"][0]["UploadId"]}
+
+
+def parts_of(client: Any) -> Mapping[str, Any]:
+    found = upload_of(client)
+    parts = client.list_parts(Bucket="parts", Key="k", **found)["Parts"]
+    listed = [{"PartNumber": each["PartNumber"], "ETag": each["ETag"]} for each in parts]
+    return {**found, "MultipartUpload": {"Parts": listed}}
+
+
+def machine(name: str) -> Call:
+    wait = {"StartAt": "Wait", "States": {"Wait": {"Type": "Wait", "Seconds": 1, "End": True}}}
+    return Call(
+        "stepfunctions",
+        "create_state_machine",
+        {"name": name, "roleArn": ROLE, "definition": json.dumps(wait)},
+    )
+
+
+def execution(text: str) -> Call:
+    arn = "arn:aws:states:us-west-2:123456789012:stateMachine:twice"
+    given = {"stateMachineArn": arn, "name": "twice", "input": json.dumps({"text": text})}
+    return Call("stepfunctions", "start_execution", given)
+
+
+def role(name: str) -> Call:
+    trust = policy({"Effect": "Allow", "Principal": {"AWS": "*"}, "Action": "sts:AssumeRole"})
+    return Call("iam", "create_role", {"RoleName": name, "AssumeRolePolicyDocument": trust})
+
+
+def complete(name: str) -> Callable[[Any], Mapping[str, Any]]:
+    """Wait until a stack is made."""
+
+    def found(client: Any) -> Mapping[str, Any]:
+        client.get_waiter("stack_create_complete").wait(
+            StackName=name, WaiterConfig={"Delay": 1, "MaxAttempts": 60}
+        )
+        return {}
+
+    return found
+
+
+def record(client: Any) -> Mapping[str, Any]:
+    [zone] = client.list_hosted_zones_by_name(DNSName="records.example")["HostedZones"][:1]
+    values = {"Name": "a.records.example", "Type": "A", "TTL": 60, "ResourceRecords": [{"Value": "10.0.0.1"}]}
+    changes = [{"Action": "CREATE", "ResourceRecordSet": values}]
+    return {"HostedZoneId": zone["Id"], "ChangeBatch": {"Changes": changes}}
+
+
+def after(call: Call, *before: Call) -> Call:
+    return replace(call, before=before)
+
+
+def twice(call: Call, *before: Call) -> Call:
+    """Return a call that is refused because it was made before."""
+    return replace(call, before=(*before, call))
+
+
+SCHEDULE = {
+    "Name": "nightly",
+    "ScheduleExpression": "rate(1 day)",
+    "FlexibleTimeWindow": {"Mode": "OFF"},
+    "Target": {"Arn": "arn:aws:sqs:us-west-2:123456789012:queue", "RoleArn": ROLE},
+}
+
+
+def containers(*found: Mapping[str, Any], **keys: Any) -> Call:
+    """A call that registers a task definition of containers."""
+    basic = {"image": "registry.example/engine:1", "memory": 64}
+    given = [{"name": "main", **basic, **each} for each in found]
+    return Call(
+        "ecs", "register_task_definition", {"family": "refused", "containerDefinitions": given, **keys}
+    )
+
+
+def large_policy(size: int) -> dict[str, Any]:
+    statement = {"Effect": "Allow", "Action": "sts:AssumeRole", "Principal": {"AWS": ROLE}}
+    condition = {"Condition": {"StringEquals": {"sts:ExternalId": "x" * size}}}
+    return {"Version": "2012-10-17", "Statement": [{**statement, **condition}]}
+
+
+def lifecycle(*rules: Mapping[str, Any]) -> Resource:
+    return Resource("AWS::S3::Bucket", {"LifecycleConfiguration": {"Rules": list(rules)}})
+
+
+RULE = {"Id": "old", "Status": "Enabled", "ExpirationInDays": 90}
+NODES = {"clusterName": "c", "nodegroupName": "n", "subnets": ["subnet-1"], "nodeRole": ROLE}
+
+NETWORK = (
+    Call("ec2", "create_vpc", {"CidrBlock": "10.9.0.0/16"}),
+    Call(
+        "ec2",
+        "create_subnet",
+        {"CidrBlock": "10.9.0.0/24"},
+        found=lambda client: {"VpcId": first(client, "vpc", "10.9.0.0/16")},
+    ),
+    Call(
+        "ec2",
+        "create_security_group",
+        {"GroupName": "used", "Description": "used"},
+        found=lambda client: {"VpcId": first(client, "vpc", "10.9.0.0/16")},
+    ),
+    Call(
+        "ec2",
+        "create_network_interface",
+        {},
+        found=lambda client: {
+            "SubnetId": first(client, "subnet", "10.9.0.0/24"),
+            "Groups": [group_of(client)],
+        },
+    ),
+)
+INSTANCE = Call(
+    "ec2",
+    "run_instances",
+    {"ImageId": "ami-1", "MinCount": 1, "MaxCount": 1, "InstanceType": "g6e.xlarge"},
+)
+
+
+def first(client: Any, kind: str, block: str) -> str:
+    """Return the VPC or the subnet with a range of addresses."""
+    described = {"vpc": client.describe_vpcs, "subnet": client.describe_subnets}[kind]()
+    name = kind.title()
+    return str(next(e[f"{name}Id"] for e in described[f"{name}s"] if e["CidrBlock"] == block))
+
+
+def group_of(client: Any) -> str:
+    groups = client.describe_security_groups()["SecurityGroups"]
+    return str(next(each["GroupId"] for each in groups if each["GroupName"] == "used"))
+
+
+def instance_of(client: Any) -> dict[str, str]:
+    instances = client.describe_instances()["Reservations"][-1]["Instances"]
+    return {"InstanceId": instances[0]["InstanceId"]}
+
+
+def volume_of(client: Any) -> dict[str, str]:
+    return {"VolumeId": client.describe_volumes()["Volumes"][-1]["VolumeId"]}
+
+
+def interface_of(client: Any) -> dict[str, str]:
+    found = client.describe_network_interfaces()["NetworkInterfaces"]
+    return {"NetworkInterfaceId": found[-1]["NetworkInterfaceId"]}
+
+
 EXAMPLES: Mapping[str, Call | Resource] = {
+    "GROUP_USED": Call(
+        "ec2",
+        "delete_security_group",
+        {},
+        NETWORK,
+        found=lambda client: {"GroupId": group_of(client)},
+    ),
+    "INTERFACE_USED": Call(
+        "ec2",
+        "delete_network_interface",
+        {},
+        (
+            INSTANCE,
+            Call(
+                "ec2",
+                "create_network_interface",
+                {},
+                found=lambda client: {"SubnetId": client.describe_subnets()["Subnets"][0]["SubnetId"]},
+            ),
+            Call(
+                "ec2",
+                "attach_network_interface",
+                {"DeviceIndex": 1},
+                found=lambda client: {**instance_of(client), **interface_of(client)},
+            ),
+        ),
+        found=interface_of,
+    ),
+    "VOLUME_USED": Call(
+        "ec2",
+        "delete_volume",
+        {},
+        (
+            INSTANCE,
+            Call("ec2", "create_volume", {"AvailabilityZone": "us-west-2a", "Size": 1}),
+            Call(
+                "ec2",
+                "attach_volume",
+                {"Device": "/dev/sdf"},
+                found=lambda client: {**instance_of(client), **volume_of(client)},
+            ),
+        ),
+        found=volume_of,
+    ),
+    "ROLE_POLICIES": Call(
+        "iam",
+        "put_role_policy",
+        {
+            "RoleName": "large",
+            "PolicyName": "p",
+            "PolicyDocument": policy({**ANYTHING, "Resource": "x" * 10_240}),
+        },
+    ),
+    "TRUST_SIZE": Call(
+        "iam",
+        "create_role",
+        {"RoleName": "large", "AssumeRolePolicyDocument": json.dumps(large_policy(2048))},
+    ),
+    "KEY_LOST": Resource(
+        "AWS::KMS::Key",
+        {"KeyPolicy": json.loads(policy({**ANYTHING, "Action": "kms:Decrypt", "Principal": "*"}))},
+    ),
+    "RANGE_SIZE": Call("ec2", "create_subnet", {"VpcId": "vpc-1", "CidrBlock": "10.0.0.0/29"}),
+    "USER_DATA": Call(
+        "ec2",
+        "create_launch_template",
+        {
+            "LaunchTemplateName": "large",
+            "LaunchTemplateData": {"UserData": base64.b64encode(b"x" * 16_385).decode()},
+        },
+    ),
+    "GROUP_SIZE": Resource(
+        "AWS::AutoScaling::AutoScalingGroup",
+        {"MinSize": "0", "MaxSize": "1", "DesiredCapacity": "2", "AvailabilityZones": ["us-west-2a"]},
+    ),
+    "NODE_GROUP_SIZE": Call(
+        "eks",
+        "create_nodegroup",
+        {**NODES, "scalingConfig": {"minSize": 2, "maxSize": 4, "desiredSize": 1}},
+    ),
+    "NODE_GROUP_DISK": Call(
+        "eks", "create_nodegroup", {**NODES, "diskSize": 50, "launchTemplate": {"name": "hosts"}}
+    ),
+    "TARGET_SIZE": Resource(
+        "AWS::ApplicationAutoScaling::ScalableTarget",
+        {
+            "ServiceNamespace": "ecs",
+            "ResourceId": "service/c/s",
+            "ScalableDimension": "ecs:service:DesiredCount",
+            "MinCapacity": 2,
+            "MaxCapacity": 1,
+        },
+    ),
+    "SCHEDULE_FORM": Call("events", "put_rule", {"Name": "r", "ScheduleExpression": "rate(0 minutes)"}),
+    "SCHEDULER_FORM": Call(
+        "scheduler",
+        "create_schedule",
+        {**SCHEDULE, "Name": "wrong", "ScheduleExpression": "cron(0 2 * * * *)"},
+    ),
+    "TRANSITION_DAYS": lifecycle(
+        {**RULE, "Transitions": [{"StorageClass": "STANDARD_IA", "TransitionInDays": 7}]}
+    ),
+    "LIFECYCLE_ID": lifecycle(RULE, {**RULE, "ExpirationInDays": 30}),
+    "ATTRIBUTES_OF_KEYS": Call(
+        "dynamodb",
+        "create_table",
+        {
+            "TableName": "attributes",
+            **TABLE,
+            "AttributeDefinitions": [{"AttributeName": each, "AttributeType": "S"} for each in ("k", "more")],
+        },
+    ),
+    "CONTAINER_NAMES": containers({}, {}),
+    "CONTAINER_ESSENTIAL": containers({"essential": False}),
+    "CONTAINER_PORTS": containers(
+        {"portMappings": [{"containerPort": 80, "hostPort": 8080}]}, networkMode="awsvpc"
+    ),
+    "CONTAINER_CHECK": containers({"healthCheck": {"command": ["CMD", "true"], "startPeriod": 301}}),
+    "FARGATE_SIZE": containers(
+        {}, networkMode="awsvpc", requiresCompatibilities=["FARGATE"], cpu="512", memory="512"
+    ),
+    "DASHBOARD_BODY": Call(
+        "cloudwatch",
+        "put_dashboard",
+        {"DashboardName": "d", "DashboardBody": json.dumps({"widgets": [{}] * 501})},
+    ),
+    "PARAMETER_SIZE": Call("ssm", "put_parameter", {"Name": "/p", "Value": "x" * 4097, "Type": "String"}),
+    "PATH_PART": Call(
+        "apigateway", "create_resource", {"restApiId": "a", "parentId": "p", "pathPart": "v1 batches"}
+    ),
+    "API_TIMEOUT": Call(
+        "apigateway",
+        "put_integration",
+        {"restApiId": "a", "resourceId": "r", "httpMethod": "GET", "type": "MOCK", "timeoutInMillis": 29_001},
+    ),
+    "MESSAGE_SIZE": Call("sns", "publish", {"TopicArn": ROLE, "Message": "x" * 262_145}),
+    "MESSAGE_SUBJECT": Call("sns", "publish", {"TopicArn": ROLE, "Message": "x", "Subject": "two\nlines"}),
+    "QUEUE_BOUNDS": Call(
+        "sqs", "create_queue", {"QueueName": "q", "Attributes": {"MessageRetentionPeriod": "59"}}
+    ),
+    "ROLE_EXISTS": twice(role("twice")),
+    "TABLE_EXISTS": twice(Call("dynamodb", "create_table", {"TableName": "twice", **TABLE})),
+    "CONDITION_FAILED": twice(
+        Call(
+            "dynamodb",
+            "put_item",
+            {
+                "TableName": "condition",
+                "Item": {"k": {"S": "1"}},
+                "ConditionExpression": "attribute_not_exists(k)",
+            },
+        ),
+        Call("dynamodb", "create_table", {"TableName": "condition", **TABLE}),
+    ),
+    "KEY_EMPTY": after(
+        Call("dynamodb", "put_item", {"TableName": "empty", "Item": {"k": {"S": ""}}}),
+        Call("dynamodb", "create_table", {"TableName": "empty", **TABLE}),
+    ),
+    "EXECUTION_EXISTS": after(execution("second"), machine("twice"), execution("first")),
+    "STACK_PROTECTED": after(
+        Call("cloudformation", "delete_stack", {"StackName": "protected"}),
+        stack_call("create_stack", "protected", EnableTerminationProtection=True),
+    ),
+    "STACK_EXISTS": twice(stack_call("create_stack", "twice")),
+    "NO_UPDATES": after(
+        replace(stack_call("update_stack", "same"), found=complete("same")),
+        stack_call("create_stack", "same"),
+    ),
+    "BUCKET_NOT_EMPTY": after(
+        Call("s3", "delete_bucket", {"Bucket": "full"}),
+        bucket("full"),
+        Call("s3", "put_object", {"Bucket": "full", "Key": "k", "Body": b"x"}),
+    ),
+    "PART_TOO_SMALL": Call(
+        "s3",
+        "complete_multipart_upload",
+        {"Bucket": "parts", "Key": "k"},
+        (
+            bucket("parts"),
+            Call("s3", "create_multipart_upload", {"Bucket": "parts", "Key": "k"}),
+            *(
+                Call(
+                    "s3",
+                    "upload_part",
+                    {"Bucket": "parts", "Key": "k", "PartNumber": number, "Body": b"x"},
+                    found=upload_of,
+                )
+                for number in (1, 2)
+            ),
+        ),
+        found=parts_of,
+    ),
+    "UPLOAD_UNKNOWN": after(
+        Call("s3", "abort_multipart_upload", {"Bucket": "gone", "Key": "k", "UploadId": "none"}),
+        bucket("gone"),
+    ),
+    "OBJECT_EXISTS": twice(
+        Call("s3", "put_object", {"Bucket": "once", "Key": "k", "Body": b"x", "IfNoneMatch": "*"}),
+        bucket("once"),
+    ),
+    "REPOSITORY_EXISTS": twice(Call("ecr", "create_repository", {"repositoryName": "twice"})),
+    "STATEMENT_EXISTS": twice(
+        Call(
+            "lambda",
+            "add_permission",
+            {
+                "FunctionName": "twice",
+                "StatementId": "once",
+                "Action": "lambda:InvokeFunction",
+                "Principal": "events.amazonaws.com",
+            },
+        ),
+        Call(
+            "lambda",
+            "create_function",
+            {
+                "FunctionName": "twice",
+                "Runtime": "python3.11",
+                "Handler": "index.handler",
+                "Role": ROLE,
+                "Code": {"ZipFile": EMPTY_ZIP},
+            },
+        ),
+    ),
+    "RECORD_EXISTS": Call(
+        "route53",
+        "change_resource_record_sets",
+        {},
+        (
+            Call("route53", "create_hosted_zone", {"Name": "records.example", "CallerReference": "1"}),
+            Call("route53", "change_resource_record_sets", {}, found=record),
+        ),
+        found=record,
+    ),
+    "SCHEDULE_EXISTS": twice(Call("scheduler", "create_schedule", SCHEDULE)),
     "GROUP_UNKNOWN": protection("absent", "i-0"),
     "INSTANCES_AT_ONCE": Call(
         "autoscaling",
@@ -387,18 +788,7 @@ EXAMPLES: Mapping[str, Call | Resource] = {
         "dynamodb",
         "put_item",
         {"TableName": "items", "Item": {"k": {"S": "1"}, "text": {"S": "x" * 409_600}}},
-        (
-            Call(
-                "dynamodb",
-                "create_table",
-                {
-                    "TableName": "items",
-                    "KeySchema": [{"AttributeName": "k", "KeyType": "HASH"}],
-                    "AttributeDefinitions": [{"AttributeName": "k", "AttributeType": "S"}],
-                    "BillingMode": "PAY_PER_REQUEST",
-                },
-            ),
-        ),
+        (Call("dynamodb", "create_table", {"TableName": "items", **TABLE}),),
     ),
     "EXPRESSION_SIZE": Call(
         "dynamodb",
@@ -494,6 +884,12 @@ EXAMPLES: Mapping[str, Call | Resource] = {
         "sqs",
         "change_message_visibility",
         {"QueueUrl": QUEUE, "ReceiptHandle": "r", "VisibilityTimeout": 43_201},
+    ),
+    "KEYS_AT_ONCE": Call(
+        "s3",
+        "delete_objects",
+        {"Bucket": "many", "Delete": {"Objects": [{"Key": f"k{index}"} for index in range(1001)]}},
+        (bucket("many"),),
     ),
     "CACHE_USER": Resource(
         "AWS::ElastiCache::User",

@@ -44,7 +44,7 @@ def clients(emulator: Emulator) -> Callable[[str], Any]:
 def words(row: Refusal) -> re.Pattern[str]:
     """Return a pattern of a row's words, with anything in the place of what is filled in."""
     parts = re.split(r"\{\w+\}", row.message)
-    return re.compile(".*".join(re.escape(part.format()) for part in parts), re.DOTALL)
+    return re.compile(".*".join(re.escape(part.format()) for part in parts), re.DOTALL | re.IGNORECASE)
 
 
 def send(each: Call, client: Callable[[str], Any]) -> None:

@@ -18,6 +18,8 @@ from inference_local.emulator.patches import (
     secret_references,
     stack_status_polling,
     task_tokens,
+    upload_parts,
+    used_interfaces,
     worker_lifetime,
 )
 
@@ -37,5 +39,7 @@ PATCHES: tuple[Callable[[], None], ...] = (
     secret_references.apply,
     stack_status_polling.apply,
     task_tokens.apply,
+    upload_parts.apply,
+    used_interfaces.apply,
     worker_lifetime.apply,
 )
