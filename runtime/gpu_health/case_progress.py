@@ -31,6 +31,11 @@ SHIFT_SECONDS: Final = 300.0
 #: How long the breaker may hold a pool before people are told. Runs are a minute apart, so they know within
 #: ten minutes, also if one run failed.
 HELD_SECONDS: Final = 240.0
+#: How long a pool must not be held to count as released. A run in which the node could not be read, or
+#: metrics were missing, gives another reason, and does not begin the hold anew.
+_RELEASED_SECONDS: Final = 600.0
+#: After how long people are told again of a pool that is still held.
+_TOLD_AGAIN_SECONDS: Final = 86400.0
 #: How long a case that was left to people is not opened again by more evidence.
 _SETTLED_SECONDS: Final = 3600.0
 _ATTEMPTS: Final = 6
@@ -224,7 +229,7 @@ class CaseProgress:
         return counted
 
     def tell_held(self, nodes: Sequence[WatchedNode], now: float) -> None:
-        """Tell people of each pool that the breaker holds for some minutes, once, with what holds it.
+        """Tell people of each pool that the breaker holds for some minutes, with what holds it, and each day.
 
         now: Seconds since the epoch.
         Raises RepairActionError if they could not be told. The next run tries again.
@@ -236,14 +241,15 @@ class CaseProgress:
         by_pool = {each.pool: each for each in waiting}
         for pool in sorted({*self.settings.repaired_by, *by_pool}):
             known = self.store.read_held(pool, now)
-            if pool not in by_pool:
-                if known.since:
-                    self.store.note_held(replace(known, since=0.0, told=False), now)
-            elif not known.since:
-                self.store.note_held(replace(known, since=now), now)
-            elif not known.told and now - known.since >= HELD_SECONDS:
-                self._tell_held(by_pool[pool], nodes, now)
-                self.store.note_held(replace(known, told=True), now)
+            if pool in by_pool:
+                held = replace(known, since=known.since or now, seen=now)
+                last = known.told_at or held.since - _TOLD_AGAIN_SECONDS + HELD_SECONDS
+                if now - last >= _TOLD_AGAIN_SECONDS:
+                    self._tell_held(by_pool[pool], nodes, now)
+                    held = replace(held, told_at=now)
+                self.store.note_held(held, now)
+            elif known.since and now - known.seen >= _RELEASED_SECONDS:
+                self.store.note_held(replace(known, since=0.0, seen=0.0, told_at=0.0), now)
 
     def _tell_held(self, case: RepairCase, nodes: Sequence[WatchedNode], now: float) -> None:
         view = self._view(case, [node for node in nodes if node.pool == case.pool], now)

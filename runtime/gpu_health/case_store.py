@@ -41,8 +41,10 @@ class HeldPool:
     pool: str
     since: float = 0.0
     """Since when, in seconds since the epoch. Zero if it does not."""
-    told: bool = False
-    """Whether people were told of it."""
+    seen: float = 0.0
+    """When a run last saw that it does."""
+    told_at: float = 0.0
+    """When people were told of it. Zero if they were not."""
     version: int = 0
     """Number of writes."""
 
@@ -192,11 +194,15 @@ class CaseStore:
         stored = self._table.read(f"{_HELD}{pool}", now)
         if stored is None:
             return HeldPool(pool)
-        return HeldPool(pool, float(stored.content["since"]), bool(stored.content["told"]), stored.version)
+        since = float(stored.content["since"])
+        # Records of before have neither time.
+        seen = float(stored.content.get("seen", since))
+        told_at = float(stored.content.get("toldAt", since if stored.content.get("told") else 0.0))
+        return HeldPool(pool, since, seen, told_at, stored.version)
 
     def note_held(self, held: HeldPool, now: float) -> None:
         """Store whether the breaker holds a pool. If two runs write at once, the first one wins."""
-        content = {"since": held.since, "told": held.told}
+        content = {"since": held.since, "seen": held.seen, "toldAt": held.told_at}
         try:
             self._table.write(f"{_HELD}{held.pool}", content, version=held.version, now=now)
         except VersionConflictError:

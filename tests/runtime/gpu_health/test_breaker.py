@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any, NoReturn
 
 import pytest
 from botocore.exceptions import ClientError
 
-from inference_decisions.repairs.live_node import RepairActionError
+from gpu_health.cluster_repairs import ClusterRepairs
+from inference_decisions.repairs.live_node import LiveNode, RepairActionError
 from operations.kubernetes_api import KubernetesApi
 from operations.operations_errors import MetricsError
 from tests.runtime.gpu_health.fake_cluster import moment, node_object, pod_object
@@ -101,11 +103,52 @@ def test_people_are_told_of_each_hold_once(world: HealthWorld) -> None:
     for node in nodes[1:]:  # Somebody replaces three of them.
         world.cluster.remove_node(node)
     world.freeze("health")
-    world.minutes(2)
+    world.minutes(11)
     world.freeze("none")
     contributors(world, *(f"node-{number}" for number in range(4, 8)))
     world.minutes(6)
     assert len(world.messages) == 2
+
+
+def held_for_hours(world: HealthWorld, spoil: Callable[[int], None]) -> list[int]:
+    """Let the breaker hold for a quarter of an hour and eleven hours more; return the minutes of messages."""
+    told, minutes = [], [*range(1, 16), *range(75, 720, 240), 1470, 1471, 1472]
+    began, before = world.now, len(world.messages)
+    for minute in minutes:
+        spoil(minute)
+        world.now = began + 60 * (minute - 1)
+        world.minutes(1)
+        told += [minute] * (len(world.messages) - before)
+        before = len(world.messages)
+    return told
+
+
+@pytest.mark.parametrize("trouble", ["unreadable", "frozen"])
+def test_a_held_breaker_is_never_silent_for_ten_minutes(
+    world: HealthWorld, monkeypatch: pytest.MonkeyPatch, trouble: str
+) -> None:
+    """Red if a minute with another reason, such as a node that could not be read, begins the hold anew."""
+    nodes = ("node-1", "node-2", "node-3")
+    contributors(world, *nodes)
+    read = ClusterRepairs.read_live
+
+    def unreadable(repairs: ClusterRepairs, node: str) -> LiveNode | None:
+        raise RepairActionError("the API server is busy")
+
+    def spoil(minute: int) -> None:
+        # Two minutes of three go wrong; frozen is the first hour.
+        wrong = minute % 3 != 0
+        if trouble == "unreadable":
+            monkeypatch.setattr(ClusterRepairs, "read_live", unreadable if wrong else read)
+        if trouble == "frozen":
+            world.freeze("health" if minute < 4 else "none")
+
+    first, *later = held_for_hours(world, spoil)
+    assert first <= 10 + (3 if trouble == "frozen" else 0)
+    # And once a day, while it lasts.
+    assert len(later) == 1
+    assert later[0] >= 1440
+    assert world.cluster.acts == []
 
 
 def test_a_message_that_could_not_be_sent_is_sent_by_the_next_run(world: HealthWorld) -> None:
