@@ -63,7 +63,9 @@ def show(
     picture: Annotated[
         Path | None,
         typer.Option(
-            "--picture", help="Write a picture of the platform, as SVG or PNG.", metavar="FILE.svg|FILE.png"
+            "--picture",
+            help="Write a picture of the platform, as SVG or PNG, and the folders above it.",
+            metavar="FILE.svg|FILE.png",
         ),
     ] = None,
     output: OutputOption = Output.TEXT,

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sys
+import textwrap
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from functools import partial
@@ -236,7 +238,7 @@ def _asked(
         try:
             return demand(answer.strip())
         except UserError as error:
-            raise typer.BadParameter(str(error)) from error
+            raise typer.BadParameter(_folded(str(error), len("Error: "))) from error
 
     # With a default, an empty answer is checked too; without one, the question comes again without a word.
     ask = partial(
@@ -248,5 +250,17 @@ def _asked(
         err=output is Output.JSON,
     )
     while (answer := str(ask())) == "?":
-        print(*choices, sep="\n", file=sys.stderr)
+        print(*map(_folded, choices), sep="\n", file=sys.stderr)
     return answer
+
+
+def _folded(text: str, taken: int = 0) -> str:
+    """Return a text in rows of the terminal, which break between words.
+
+    taken: Columns that the first row has no more.
+    """
+    width = shutil.get_terminal_size().columns
+    rows = textwrap.wrap(
+        f"{'':{taken}}{text}", width, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False
+    )
+    return "\n".join(rows)[taken:]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import sys
 from collections.abc import Mapping, Sequence
@@ -146,10 +147,22 @@ def _set_width() -> None:
         os.environ["COLUMNS"] = str(_LEAST_COLUMNS)
 
 
+_WORDS_OF_PYDANTIC = {
+    "Value error, ": "",
+    r"Input should be less than or equal to (\S+)": r"must be at most \1",
+    r"Input should be greater than or equal to (\S+)": r"must be at least \1",
+    r"Input should be less than (\S+)": r"must be below \1",
+    r"Input should be greater than (\S+)": r"must be above \1",
+    "Input should be a valid integer, .*": "must be a whole number",
+    "Input should be a valid number, .*": "must be a number",
+}
+
+
 def _report_usage(error: typer.TyperException) -> None:
     """Print an error of the command line: as typer does, or as JSON."""
-    # typer checks choices with pydantic, which begins each message of a ValueError so.
-    error.message = error.message.replace("Value error, ", "")
+    # typer checks values with pydantic, whose words these are.
+    for words, ours in _WORDS_OF_PYDANTIC.items():
+        error.message = re.sub(words, ours, error.message)
     if not machine_output_wanted(sys.argv[1:]):
         cast(Any, error).show()  # of typer's ClickException, which has no public name
         return

@@ -67,7 +67,7 @@ class ProcessSummary:
     def replica_range(self) -> str:
         """Number of replicas in words."""
         minimum, maximum = self.replicas_least, self.replicas
-        return str(maximum) if minimum == maximum else f"{minimum} to {maximum}"
+        return f"{maximum:,}" if minimum == maximum else f"{minimum:,} to {maximum:,}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -253,9 +253,9 @@ def demand_gpu(given: str, wish: Wish) -> str:
     except BlueprintError as error:
         fitting = fitting_gpus(wish)
         others = allowed("GPU", fitting) if fitting else "no GPU of the region has room for it"
-        raise UserError(
-            f"got {quote(given)}, which cannot serve {wish.model}: {error.problems[0].message}; {others}"
-        ) from error
+        # The number of devices in the message is not what the user wrote.
+        reason = re.sub(r"^got \d+, but ", "", error.problems[0].message)
+        raise UserError(f"got {quote(given)}, which cannot serve {wish.model}: {reason}; {others}") from error
     return name
 
 

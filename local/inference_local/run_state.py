@@ -122,9 +122,12 @@ def claim(run_directory: Path) -> Iterator[RunClaim]:
         ) from error
     with opened as lock:
         if not _lock(lock):
+            # Who typed `make run` knows neither the command behind it nor its options.
+            make = "MAKELEVEL" in os.environ
+            end = "" if make else "stop it with `blueprints local down`, or choose another --run-directory; "
             raise UserError(
-                f"{run_directory}: another run is using this folder; "
-                "stop it with `blueprints local down`, or choose another --run-directory"
+                f"{run_directory}: another run is using this folder; {end}"
+                f"{'end that `make run`' if make else 'or end it'} with Ctrl-C in its terminal"
             )
         _state_path(run_directory).unlink(missing_ok=True)
         try:

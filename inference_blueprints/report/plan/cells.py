@@ -28,7 +28,7 @@ def usd_at_least(amount: float | None, *, is_partial: bool) -> str:
 
 def counted(number: int, noun: str) -> str:
     """Return a number with its noun."""
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+    return f"{number} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
 def few(texts: Iterable[str], separator: str = "; ") -> str:

@@ -112,7 +112,7 @@ def _devices(summary: PlanSummary) -> Iterator[str]:
         held = [each for each in summary[PROCESSES] if each.pool == pool.name]
         least = sum(each.replicas_least * each.accelerators for each in held)
         most = pool.accelerators_used
-        count = str(most) if least == most else f"{least} to {most}"
+        count = f"{most:,}" if least == most else f"{least:,} to {most:,}"
         purchase = "" if pool.purchase == "onDemand" else f" ({pool.purchase})"
         yield f"{count} x {pool.accelerator or 'no device'} on {pool.reckoned_instance_type}{purchase}"
 

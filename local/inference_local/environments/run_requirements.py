@@ -136,7 +136,9 @@ def used_ports(models: Sequence[str], port: int | None) -> Iterator[str]:
         try:
             socket.create_server(("127.0.0.1", number)).close()
         except (OSError, OverflowError) as error:
-            reason = error.strerror if isinstance(error, OSError) else "there is no such port"
+            # The library adds the address to the words of the system.
+            number_of_error = error.errno if isinstance(error, OSError) else None
+            reason = os.strerror(number_of_error) if number_of_error else "there is no such port"
             yield (
                 f"--port: got {port}, and {model} cannot listen on port {number} of 127.0.0.1: {reason}; "
                 "choose another, or leave the option out"

@@ -76,7 +76,11 @@ def print_answering(
     names = ", ".join(model.name for model in models)
     verb = "answers" if len(models) == 1 else "answer"
     console.print()
-    _print_with_end(f"{names} {verb} ({how})", f"{seconds:.1f} s", console)
+    answering, after = f"{names} {verb} ({how})", f"{seconds:.1f} s"
+    if _room(answering, after, console) > 1:
+        _print_with_end(answering, after, console)
+    else:
+        console.print(Text(f"{names} {verb} after {after} ({how})"))
     first, *others = models
     _print_with_end(first.base_url, f"log: {logs}", console)
     for model in others:
@@ -220,12 +224,17 @@ def _print_labelled(label: str, text: str, console: Console, style: str = "") ->
 
 def _print_with_end(text: str, end: str, console: Console) -> None:
     """Print a text, with a few words at the right if both fit on a line."""
-    room = console.width - 1 - len(text) - len(end)
+    room = _room(text, end, console)
     if room > 1:
         _print_raw(console, [f"{text}{'':{room}}{end}"])
     else:
         console.print(Text(text))
         _print_raw(console, [end])
+
+
+def _room(text: str, end: str, console: Console) -> int:
+    """Return the columns between a text and the words at the right."""
+    return console.width - 1 - len(text) - len(end)
 
 
 def print_report(report: Report, console: Console) -> None:

@@ -97,3 +97,6 @@ def test_a_wrong_choice_is_reported_without_words_of_pydantic(tmp_path: Path) ->
     assert ran.code == ExitCode.USAGE
     assert "'yaml' is not one of 'text', 'json'" in ran.err
     assert "Value error" not in ran.err
+    number = blueprints("tune", "quickstart-g6e", "--gpus", "0", folder=tmp_path)
+    assert "must be at least 1" in number.err
+    assert "Input should be" not in number.err

@@ -16,7 +16,7 @@ def plan(directory: Path, load: str, *arguments: str, workers: int = 2) -> Ran:
         ("nodes: {max: 3}", f"nodes: {{max: {workers}}}"),
         ("peakRequestsPerSecond: 2}", f"peakRequestsPerSecond: {workers}}}"),
         ("replicas: 2,", f"replicas: {workers},"),
-        ("load: {requestsPerDay: 100000}", load),
+        ("load: {requestsPerDay: 60000}", load),
     ):
         assert before in text
         text = text.replace(before, after)
@@ -25,7 +25,7 @@ def plan(directory: Path, load: str, *arguments: str, workers: int = 2) -> Ran:
 
 
 def test_a_day_that_fits_is_shown(tmp_path: Path) -> None:
-    shown = plan(tmp_path, "load: {requestsPerDay: 100000}", "--full")
+    shown = plan(tmp_path, "load: {requestsPerDay: 60000}", "--full")
     assert shown.code == 0
     assert "concurrent requests," in shown.out
     assert "AWS quotas for batch" in shown.out

@@ -104,6 +104,16 @@ def test_a_second_run_in_the_same_folder_is_refused_and_the_first_goes_on(tmp_pa
         assert run_state.live_state(tmp_path) is not None
 
 
+def test_who_typed_make_run_is_told_no_option_of_a_command_behind_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MAKELEVEL", "1")
+    with run_state.claim(tmp_path), pytest.raises(UserError) as caught, run_state.claim(tmp_path):
+        pass
+    assert str(caught.value).endswith("end that `make run` with Ctrl-C in its terminal")
+    assert "--run-directory" not in str(caught.value)
+
+
 @pytest.mark.clock
 def test_stop_ends_the_owner_and_waits_for_its_cleaning_up(tmp_path: Path) -> None:
     owner = start_owner(tmp_path)

@@ -61,6 +61,7 @@ def test_a_gpu_that_is_too_small_names_those_that_are_not() -> None:
     said = str(refused.value)
     assert said.startswith("got 'l4', which cannot serve Qwen/Qwen3-235B-A22B: ")
     assert "each l4 needs" in said
+    assert "got 8" not in said, "the number of devices is not what the user wrote"
     assert said.endswith(f"; GPUs are {', '.join(repr(gpu) for gpu in fitting_gpus(wish))}")
 
 

@@ -210,7 +210,7 @@ def pools(summary: PlanSummary) -> TextTable:
 
 def _in_short(summary: PlanSummary) -> Iterator[ShortLine]:
     """Yield the largest numbers of nodes, and the devices that cost and do not work."""
-    most = few((f"{each.nodes_max} nodes in pool {each.name}" for each in summary[POOLS]), ", ")
+    most = few((f"{each.nodes_max:,} nodes in pool {each.name}" for each in summary[POOLS]), ", ")
     yield Label.LIMITS, f"at most {most}"
     for note in _idle_nodes(summary[POOLS]):
         yield Label.WARNINGS, note
@@ -232,7 +232,7 @@ def _idle_nodes(pools: Sequence[PoolSummary]) -> Iterable[str]:
     for pool in pools:
         if pool.nodes_idle:
             yield (
-                f"Stranded: {pool.accelerators_idle} devices of pool {pool.name} hold no worker. "
+                f"Stranded: {pool.accelerators_idle:,} devices of pool {pool.name} hold no worker. "
                 f"nodes.min keeps "
                 f"{counted(pool.nodes_used, 'node')}, and the workers fill "
                 f"{pool.nodes_used - pool.nodes_idle}."
@@ -245,8 +245,8 @@ def _pool_row(pool: PoolSummary) -> tuple[str, ...]:
     return (
         pool.name,
         ", ".join(pool.instance_types) + purchase,
-        f"{pool.nodes_used} of {pool.nodes_max}",
-        f"{pool.accelerators_used} of {pool.accelerators_max}{kind}",
+        f"{pool.nodes_used:,} of {pool.nodes_max:,}",
+        f"{pool.accelerators_used:,} of {pool.accelerators_max:,}{kind}",
         usd_at_most(pool.usd_per_hour_used, pool.usd_per_hour_used_at_most),
         usd(pool.usd_per_hour_max),
     )
@@ -256,8 +256,8 @@ def _total_row(totals: Totals) -> tuple[str, ...]:
     return (
         "total",
         "",
-        f"{totals.nodes_used} of {totals.nodes_max}",
-        f"{totals.accelerators_used} of {totals.accelerators_max}",
+        f"{totals.nodes_used:,} of {totals.nodes_max:,}",
+        f"{totals.accelerators_used:,} of {totals.accelerators_max:,}",
         _total_used(totals),
         usd_at_least(totals.usd_per_hour_max, is_partial=bool(totals.without_max)),
     )

@@ -138,7 +138,7 @@ def _rows(each: ScalingSummary) -> Iterator[tuple[str, ...]]:
         yield (
             f"{each.model}/{each.deployment}/{each.name}",
             trigger.name,
-            f"{each.workers_least} to {each.workers_most}",
+            f"{each.workers_least:,} to {each.workers_most:,}",
             f"{number(trigger.target, 10)}{' per worker' if trigger.per_worker else ''}",
             f"{usd(each.usd_per_hour_least)} to {usd(each.usd_per_hour_most)}",
         )
@@ -153,7 +153,9 @@ def _in_short(summary: PlanSummary) -> Iterator[ShortLine]:
 def _range_in_short(each: ScalingSummary) -> str:
     loads = ", ".join(trigger.name for trigger in each.triggers)
     schedule = ", and a schedule" if each.floors else ""
-    return f"{each.workers_least} to {each.workers_most} {each.model}/{each.deployment} by {loads}{schedule}"
+    return (
+        f"{each.workers_least:,} to {each.workers_most:,} {each.model}/{each.deployment} by {loads}{schedule}"
+    )
 
 
 SCALING = PlanSection("scaling", lambda basis: tuple(_summarise(basis)), _in_short, (elastic_workers,))

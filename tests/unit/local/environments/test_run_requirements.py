@@ -57,6 +57,7 @@ def test_a_used_port_names_the_model_that_cannot_listen() -> None:
         port = other.getsockname()[1]
         [line] = used_ports(["a"], port)
         assert f"--port: got {port}, and a cannot listen on port {port} of 127.0.0.1" in line
+        assert line.count(str(port)) == 2, "the library adds the address to the words of the system"
     assert list(used_ports(["a"], None)) == []
     [line] = used_ports(["a", "b"], 65535)
     assert "b cannot listen on port 65536" in line

@@ -279,5 +279,8 @@ def test_an_endpoint_has_its_time_and_a_whole_command(width: int, *, beside: boo
     lines = output.getvalue().splitlines()
     assert curl in lines
     assert "http://127.0.0.1:4001/v1  b" in lines
-    assert lines[1].startswith("a, b answer (engines simulated, frontends and router real)")
+    if beside:
+        assert lines[1].startswith("a, b answer (engines simulated, frontends and router real)")
+    else:
+        assert lines[1].startswith("a, b answer after 12.2 s (engines simulated,"), "it had a line of its own"
     assert any(line.endswith("12.2 s") and len(line) > 20 for line in lines) == beside

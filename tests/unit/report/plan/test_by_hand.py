@@ -428,7 +428,7 @@ def test_kept_nodes_without_workers_are_stranded(quickstart_document: dict[str, 
 
 def test_the_start_of_a_large_model_follows_its_own_size(quickstart_document: dict[str, Any]) -> None:
     """DeepSeek-V3.2 had the 87 s of an engine with Qwen3-8B."""
-    changes = {
+    changes: dict[str, Any] = {
         "pools": [_pool("h200", ["p5en.48xlarge"], 2)],
         "model": {
             "weights": {"huggingFace": "deepseek-ai/DeepSeek-V3.2"},

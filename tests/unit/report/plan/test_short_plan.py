@@ -205,7 +205,9 @@ def test_budgets_that_limit_something_else_than_they_read_like_are_a_warning(cha
 
 def test_many_devices_lead_to_the_plan_of_a_fleet(changed: ChangedScene) -> None:
     scene = changed(lambda spec: spec["pools"][0]["nodes"].update(max=2000))
-    assert "--fleet 2000 splits it" in _printed(_summary(scene), "quickstart-g6e", 120)
+    text = _printed(_summary(scene), "quickstart-g6e", 120)
+    assert "--fleet 2000 splits it" in text
+    assert "at most 2,000 nodes in pool l40s" in text
 
 
 def test_a_plan_without_faults_has_no_warning_of_its_own(changed: ChangedScene) -> None:
