@@ -35,9 +35,9 @@ def checked(make_context: Make, day: str, *, extended: bool) -> CheckResult:
     [
         ("2026-10-02", False, "ok", "until 2026-12-02"),
         ("2026-10-03", False, "warning", "EKS then updates the cluster itself"),
-        ("2026-12-01", True, "warning", "it costs more from then on"),
+        ("2026-12-01", True, "warning", "it costs 0.50 USD more per hour (365 a month) from then on"),
         ("2026-12-02", False, "error", "or extendedSupport: true for a higher price"),
-        ("2026-12-02", True, "warning", "costs 0.50 USD more per hour and ends on 2027-12-02"),
+        ("2026-12-02", True, "warning", "costs 0.50 USD more per hour (365 a month) and ends on 2027-12-02"),
         ("2027-12-02", True, "error", "EKS has not supported 1.34 since 2027-12-02"),
     ],
 )
