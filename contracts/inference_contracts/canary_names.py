@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
 METRIC_NAMESPACE: Final = "InferenceBlueprints/Canary"
@@ -18,3 +19,5 @@ MODELS_VARIABLE: Final = "CANARY_MODELS"
 #: Memory of the function, and how long it waits for one answer.
 MEMORY_MIB: Final = 128
 ANSWER_SECONDS: Final = 60
+#: Calls that Lambda keeps room for: a round never begins before the one before it has ended.
+CANARY_CALLS: Final[Mapping[str, int]] = {"canary": 1}

@@ -157,7 +157,7 @@ class ModelCanary(Construct):
             handler="canary.model_questions.handle",
             log_group=log,
             memory_size=canary_names.MEMORY_MIB,
-            reserved_concurrent_executions=1,
+            reserved_concurrent_executions=canary_names.CANARY_CALLS["canary"],
             role=role,
             runtime=lambda_.Runtime.PYTHON_3_14,
             security_groups=[group],

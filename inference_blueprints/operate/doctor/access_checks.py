@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import fnmatch
 import json
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 from botocore.exceptions import ClientError
 
@@ -20,6 +22,7 @@ from inference_blueprints.operate.aws.account_roles import (
 )
 from inference_blueprints.operate.check_results import CheckResult
 from inference_blueprints.operate.doctor.doctor_context import DoctorContext
+from inference_blueprints.spec.derived import controllers_of
 from inference_blueprints.spec.types import Model
 from inference_contracts.errors import UserError
 
@@ -182,3 +185,94 @@ def api_logging(context: DoctorContext) -> Iterator[CheckResult]:
         "the batch API cannot be created"
     )
     yield CheckResult(name, "error", message, f"blueprints bootstrap {context.name_or_path}")
+
+
+#: The key that AWS manages for SNS. Nobody can change its policy.
+_AWS_KEY = "alias/aws/sns"
+_CLOUDWATCH = "cloudwatch.amazonaws.com"
+#: What a publisher needs of the key of an encrypted topic: Amazon SNS Developer Guide, "Managing Amazon SNS
+#: encryption keys and costs", and "Enable compatibility between event sources from AWS services and encrypted
+#: topics".
+_KEY_ACTIONS = ("kms:GenerateDataKey*", "kms:Decrypt")
+
+
+def alarm_topic(context: DoctorContext) -> Iterator[CheckResult]:
+    """Check that CloudWatch and the controllers may use the key of the user's topic.
+
+    The key that AWS manages for SNS does not let CloudWatch publish
+    (https://repost.aws/knowledge-center/cloudwatch-receive-sns-for-alarm-trigger). A key of the user's lets
+    a controller's role use it only if its policy says so, because nobody knows the key when the role is
+    written.
+    """
+    name, spec = "alarm topic", context.blueprint.spec
+    alarms = spec.observability.alarms if spec.observability else None
+    if alarms is None or alarms.topic_arn is None:
+        return
+    arn, sns = alarms.topic_arn, context.account.client("sns")
+    try:
+        key = sns.get_topic_attributes(TopicArn=arn)["Attributes"].get("KmsMasterKeyId")
+    except sns.exceptions.NotFoundException:
+        command = context.aws(f"sns create-topic --name {arn.rpartition(':')[2]}")
+        yield CheckResult(name, "error", f"{arn} does not exist", command)
+        return
+    if key is None:
+        yield CheckResult(name, "ok", f"{arn} has no KMS key")
+        return
+    if key.endswith(_AWS_KEY):
+        message = f"{arn} has the key {_AWS_KEY}, with which CloudWatch cannot publish; use a key of your own"
+        yield CheckResult(name, "error", message)
+        return
+    kms = context.account.client("kms")
+    # Only DescribeKey takes an alias.
+    identifier = kms.describe_key(KeyId=key)["KeyMetadata"]["KeyId"]
+    policy = json.loads(kms.get_key_policy(KeyId=identifier, PolicyName="default")["Policy"])
+    publishers = {"CloudWatch's alarms": {"Service": _CLOUDWATCH}}
+    if controllers_of(spec):
+        publishers["the controllers' messages"] = {"AWS": "*"}
+    refused = [says for says, principal in publishers.items() if not _may_use(policy, principal)]
+    if not refused:
+        yield CheckResult(name, "ok", f"{arn} has a KMS key that its publishers may use")
+        return
+    region = context.account.region
+    via = f'"kms:ViaService": "sns.{region}.amazonaws.com", "kms:CallerAccount": "{context.account.number}"'
+    add = {
+        "CloudWatch's alarms": f'{{"Service": "{_CLOUDWATCH}"}}',
+        "the controllers' messages": f'{{"AWS": "*"}} with the condition {{"StringEquals": {{{via}}}}}',
+    }
+    yield CheckResult(
+        name,
+        "error",
+        f"the key {key} of {arn} refuses {' and '.join(refused)}; allow {' and '.join(_KEY_ACTIONS)} in its"
+        f" policy to {' and to '.join(add[each] for each in refused)}",
+        context.aws(f"kms put-key-policy --key-id {identifier} --policy-name default --policy file://POLICY"),
+    )
+
+
+def _may_use(policy: Mapping[str, Any], principal: Mapping[str, str]) -> bool:
+    """Return whether a key policy names a principal for all actions of a publisher.
+
+    Conditions are not evaluated. The account itself (``root``) leaves the decision to policies of IAM, and no
+    role of the platform has a permission for the key.
+    """
+    allowed = {
+        action
+        for statement in policy["Statement"]
+        if statement["Effect"] == "Allow" and _names(statement.get("Principal", {}), principal)
+        for action in _listed(statement.get("Action", []))
+    }
+    return all(
+        any(fnmatch.fnmatchcase(wanted.rstrip("*"), action) for action in allowed) for wanted in _KEY_ACTIONS
+    )
+
+
+def _names(principals: Any, wanted: Mapping[str, str]) -> bool:
+    if principals == "*":
+        return True
+    return any(
+        value in _listed(principals.get(kind, [])) or "*" in _listed(principals.get(kind, []))
+        for kind, value in wanted.items()
+    )
+
+
+def _listed(value: str | list[str]) -> list[str]:
+    return [value] if isinstance(value, str) else value

@@ -19,6 +19,7 @@ from inference_blueprints.spec.capacity_dates import format_time, moment
 from inference_blueprints.spec.derived import controllers_of, platform_zones
 from inference_blueprints.spec.types import CapacityBlock, Pool, ReservedCapacity
 from inference_contracts.batch_limits import RESERVED_CALLS, UNRESERVED_CALLS
+from inference_contracts.canary_names import CANARY_CALLS
 
 # Compares reserved capacity with the pools that use it. What Karpenter cannot use is paid for and idle.
 
@@ -261,14 +262,15 @@ def _offering(
 
 
 def reserved_calls(context: DoctorContext) -> Iterator[CheckResult]:
-    """Compare the calls that batch and controllers reserve with the concurrency of the account.
+    """Compare the calls that batch, canary and controllers reserve with the concurrency of the account.
 
     New accounts have little. Lambda's own answer counts what other functions have reserved
     (https://docs.aws.amazon.com/lambda/latest/api/API_GetAccountSettings.html).
     """
     spec = context.blueprint.spec
     of_batch = [RESERVED_CALLS] if spec.batch else []
-    functions = [*of_batch, *(controller.calls for controller in controllers_of(spec))]
+    of_canary = [CANARY_CALLS] if spec.observability and spec.observability.canary else []
+    functions = [*of_batch, *of_canary, *(controller.calls for controller in controllers_of(spec))]
     reserved = sum(sum(calls.values()) for calls in functions)
     if not reserved:
         return

@@ -25,6 +25,7 @@ CHECKS: Checks[DoctorContext] = {
     "offerings": capacity_checks.offerings,
     "Spot role": access_checks.spot_role,
     "API logging": access_checks.api_logging,
+    "alarm topic": access_checks.alarm_topic,
     "reservations": capacity_checks.reservations,
     "weights": access_checks.weights,
     "network": network_checks.existing_network,

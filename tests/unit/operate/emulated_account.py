@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from types import SimpleNamespace
@@ -20,6 +21,7 @@ SUBNETS = ["subnet-0a1b2c01", "subnet-0a1b2c02"]
 CERTIFICATE = f"arn:aws:acm:{REGION}:123456789012:certificate/12345678-1234-1234-1234-123456789012"
 SECRET = f"arn:aws:secretsmanager:{REGION}:123456789012:secret:hub-AbCdEf"
 BLOCK = "cr-0a1b2c3d4e5f60718"
+KEY = "0a1b2c3d-0a1b-0a1b-0a1b-0a1b2c3d4e5f"
 
 Answer = Mapping[str, Any]
 #: Answer by service and operation.
@@ -67,6 +69,17 @@ def reservation(**facts: Any) -> Answer:
         "EndDate": datetime(2026, 12, 1, 11, 30, tzinfo=UTC),
     }
     return {"CapacityReservations": [block | facts]}
+
+
+def key_policy(*principals: dict[str, str]) -> Answer:
+    """Return the policy of a key: the account decides by IAM, and these principals may publish."""
+    use = {"Effect": "Allow", "Action": ["kms:GenerateDataKey*", "kms:Decrypt"], "Resource": "*"}
+    account = {"AWS": "arn:aws:iam::123456789012:root"}
+    statements = [
+        {"Effect": "Allow", "Action": "kms:*", "Resource": "*", "Principal": account},
+        *({**use, "Principal": each} for each in principals),
+    ]
+    return {"Policy": json.dumps({"Version": "2012-10-17", "Statement": statements})}
 
 
 def certificate(**facts: Any) -> Answer:
@@ -117,6 +130,9 @@ HEALTHY: Answers = {
     ("route53", "ListTagsForResource"): {"ResourceTagSet": {"Tags": [{"Key": "team", "Value": "other"}]}},
     ("ec2", "DescribeVpcEndpoints"): {"VpcEndpoints": []},
     ("acm", "DescribeCertificate"): certificate(),
+    ("sns", "GetTopicAttributes"): {"Attributes": {"KmsMasterKeyId": "alias/alarms"}},
+    ("kms", "DescribeKey"): {"KeyMetadata": {"KeyId": KEY}},
+    ("kms", "GetKeyPolicy"): key_policy({"Service": "cloudwatch.amazonaws.com"}, {"AWS": "*"}),
 }
 
 

@@ -48,6 +48,19 @@ def test_without_batch_no_calls_are_reserved(make_context: Make) -> None:
     assert list(capacity_checks.reserved_calls(make_context())) == []
 
 
+def test_the_canary_reserves_a_call_too(make_context: Make, account: Account) -> None:
+    """Red if its call is left out: then the deployment of an account without spare calls fails."""
+
+    def with_canary(spec: dict[str, Any]) -> None:
+        spec.update(observability={"canary": {}})
+
+    limit = {"AccountLimit": {"ConcurrentExecutions": 1000, "UnreservedConcurrentExecutions": 100}}
+    Faults((200, json.dumps(limit).encode())).into(account.client("lambda"), "GetAccountSettings")
+    (finding,) = capacity_checks.reserved_calls(make_context(with_canary))
+    assert finding.severity == "warning"
+    assert "reserves 1," in finding.message
+
+
 def test_gpu_health_reserves_calls_too(make_context: Make, account: Account) -> None:
     def with_health(spec: dict[str, Any]) -> None:
         spec.update(observability={}, gpuHealth={})

@@ -29,6 +29,7 @@ from tests.unit.operate.emulated_account import (
     certificate,
     endpoint_services,
     failed,
+    key_policy,
     offerings,
     reservation,
     subnets,
@@ -91,6 +92,11 @@ def in_vpc(spec: dict[str, Any]) -> None:
     spec["network"] = {"existing": {"vpcId": VPC, "vpcCidr": "10.7.0.0/16", "privateSubnetIds": SUBNETS}}
 
 
+def with_topic(spec: dict[str, Any]) -> None:
+    topic = "arn:aws:sns:us-west-2:123456789012:people"
+    spec.update(observability={"alarms": {"topicArn": topic}}, gpuHealth={})
+
+
 def with_certificate(spec: dict[str, Any]) -> None:
     spec["network"] = {"certificateArn": CERTIFICATE, "domain": "models.example.com"}
 
@@ -98,6 +104,7 @@ def with_certificate(spec: dict[str, Any]) -> None:
 _QUOTA = ("service-quotas", "GetServiceQuota")
 _SERVICES = ("ec2", "DescribeVpcEndpointServices")
 _BLOCKS = ("ec2", "DescribeCapacityReservations")
+_POLICY = ("kms", "GetKeyPolicy")
 #: Wrong facts by the name of the check that finds them.
 WRONG: Mapping[str, tuple[WrongFact, ...]] = {
     "credentials": (
@@ -226,6 +233,23 @@ WRONG: Mapping[str, tuple[WrongFact, ...]] = {
             },
             "already has a private zone quickstart.internal",
             spec=in_vpc,
+        ),
+    ),
+    "alarm topic": (
+        WrongFact(
+            {("sns", "GetTopicAttributes"): failed("NotFound")}, "people does not exist", spec=with_topic
+        ),
+        WrongFact(
+            {("sns", "GetTopicAttributes"): {"Attributes": {"KmsMasterKeyId": "alias/aws/sns"}}},
+            "with which CloudWatch cannot publish",
+            spec=with_topic,
+        ),
+        WrongFact({_POLICY: key_policy({"AWS": "*"})}, "refuses CloudWatch's alarms; allow", spec=with_topic),
+        # As in the account whose messages of GPU health failed each minute.
+        WrongFact(
+            {_POLICY: key_policy({"Service": "cloudwatch.amazonaws.com"})},
+            "refuses the controllers' messages; allow",
+            spec=with_topic,
         ),
     ),
     "certificate": (
