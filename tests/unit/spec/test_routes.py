@@ -23,7 +23,8 @@ def text(models: int, deployments: int) -> str:
 
 @pytest.mark.parametrize(("models", "deployments"), [(20, 5), (100, 1)])
 def test_a_hundred_target_groups_are_allowed(models: int, deployments: int) -> None:
-    parse_blueprint(text(models, deployments), "mine.yaml")
+    spec = parse_blueprint(text(models, deployments), "mine.yaml").blueprint.spec
+    assert sum(len(model.deployments) for model in spec.models) == 100
 
 
 @pytest.mark.parametrize(

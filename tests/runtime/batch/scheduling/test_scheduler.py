@@ -205,6 +205,9 @@ def test_an_execution_that_waits_no_more_is_no_error(
     ask(admissions, make_job(platform_in_process))
     states.error = "TaskTimedOut"
     scheduler.run(now=NOW)
+    states.error = None
+    scheduler.run(now=NOW + 60)
+    assert states.went_on == {}, "it is asked once more, although nobody waits"
 
 
 def test_a_running_job_gives_places_to_one_that_is_urgent(
