@@ -146,3 +146,47 @@ def test_the_memory_survives_a_start(suspects: SuspectMemory) -> None:
     again.failed(again.start(POISON, 2), 3)
     again.died(2, 3)
     assert _refused(again, POISON, 4) == 100
+
+
+def test_a_time_that_is_nearly_over_still_counts(suspects: SuspectMemory) -> None:
+    """Red if a request is passed on before the time that its caller was told."""
+    suspects.failed(suspects.start(POISON, 10), 12)
+    suspects.died(11, 13)
+    suspects.died(11, 13)
+    assert _refused(suspects, POISON, 112.5) == 1
+
+
+def test_a_death_of_the_day_before_counts_no_more(suspects: SuspectMemory) -> None:
+    """Red if a request that met one death on each of two days is refused."""
+    day = 24 * 3600.0
+    for now in (0.0, day + 100):
+        suspects.failed(suspects.start(POISON, now), now + 1)
+        suspects.died(now, now + 2)
+    assert _refused(suspects, POISON, day + 103) is None
+
+
+def test_ten_thousand_requests_are_remembered_and_the_oldest_goes_first(suspects: SuspectMemory) -> None:
+    """Red if the memory of a filter grows with every request that a death meets."""
+    suspects.failed(suspects.start(POISON, 0), 1)
+    suspects.died(0, 1)
+    for number in range(10_000):
+        suspects.start(number.to_bytes(4, "big"), 100)
+    suspects.died(100, 101)
+    remembered = suspects.as_record(102, 102)
+    assert (len(remembered), POISON.hex() in remembered) == (10_000, False)
+
+
+def test_a_request_that_began_after_a_death_is_not_concerned(suspects: SuspectMemory) -> None:
+    """Red if a death that is found late is held against what came after it."""
+    suspects.failed(suspects.start(OTHER, 20), 21)
+    assert suspects.died(9, 11) == 0
+
+
+def test_another_process_refuses_until_the_same_moment(suspects: SuspectMemory) -> None:
+    """Red if the record has the clock of the process that wrote it: that of the next one begins anew."""
+    suspects.failed(suspects.start(POISON, 10), 12)
+    suspects.died(11, 13)
+    suspects.died(11, 13)
+    after = SuspectMemory(deaths=2, refused_seconds=100, most_refused_seconds=300)
+    after.restore(suspects.as_record(now=13, wall=1_000_000), now=500, wall=1_000_010)
+    assert _refused(after, POISON, 500) == 91
