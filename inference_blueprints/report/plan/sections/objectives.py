@@ -10,7 +10,7 @@ from inference_blueprints.report.plan.cells import UNKNOWN
 from inference_blueprints.report.plan.section import Label, PlanBasis, PlanSection, PlanSummary, ShortLine
 from inference_blueprints.report.plan.sections.tokens import TOKEN_PRICES, TokenPrice
 from inference_blueprints.report.tables import TextTable
-from inference_blueprints.serving.performance import time_to_first_token_ms
+from inference_blueprints.serving.performance import min_time_per_output_token_ms, time_to_first_token_ms
 
 _NAMES = {
     "timeToFirstTokenP90Ms": "time to first token",
@@ -21,6 +21,9 @@ _VERDICTS = {True: "missed", None: "not replayed"}
 #: The stated peak is that of the busiest minute. Nine of ten of its requests arrive in these seconds.
 _NINE_TENTHS_OF_A_MINUTE = 54.0
 _MS = 1000.0
+#: A replay's 90th percentile of the time per output token was up to 5 % below the plan's mean for the shipped
+#: blueprints at half of their peak to 1.6 times it.
+_REPLAYS_DIFFER = 1.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +38,8 @@ class ObjectiveCheck:
     """The objective, in milliseconds."""
     planned_ms: float | None
     """Least possible figure (simulated), in milliseconds; None without a latency profile. For the first
-    token: a mean prompt that does not wait. For each output token: the mean at the stated peak."""
+    token: a mean prompt that does not wait. For each output token: the mean at the stated peak, or that of
+    one request alone if the workers do not serve the peak."""
     queued_ms: float = 0.0
     """Wait for the first token in the last tenth of the busiest minute, in milliseconds, because requests
     arrive faster than the workers answer them; 0 if the workers keep up."""
@@ -45,7 +49,8 @@ class ObjectiveCheck:
         """True if the plan's own figures are above the objective; else None: only a replay shows it."""
         if self.planned_ms is None:
             return None
-        return self.planned_ms + self.queued_ms > self.objective_ms or None
+        margin = _REPLAYS_DIFFER if self.objective == "timePerOutputTokenP90Ms" else 1.0
+        return self.planned_ms + self.queued_ms > self.objective_ms * margin or None
 
 
 def _checks(basis: PlanBasis) -> Iterator[ObjectiveCheck]:
@@ -63,7 +68,10 @@ def _checks(basis: PlanBasis) -> Iterator[ObjectiveCheck]:
                 _queued_ms(price),
             )
         if wanted.time_per_output_token_p90_ms is not None:
-            planned = price.time_per_output_token_ms if price else None
+            # Workers that are overloaded let requests wait, and have fewer at once than they could hold.
+            is_carried = price is not None and price.carries_the_peak
+            planned = price.time_per_output_token_ms if price and is_carried else None
+            planned = planned or min_time_per_output_token_ms(roles)
             yield ObjectiveCheck(
                 *deployment, "timePerOutputTokenP90Ms", wanted.time_per_output_token_p90_ms, planned
             )
