@@ -9,8 +9,10 @@ from dataclasses import dataclass
 import inference_catalog as catalog
 from inference_blueprints.report.plan.cells import counted, few, usd
 from inference_blueprints.report.plan.section import Label, PlanBasis, PlanSection, PlanSummary, ShortLine
+from inference_blueprints.report.plan.sections.tokens import TOKEN_PRICES
 from inference_blueprints.report.pricing.streaming_price import job_usd_per_day
 from inference_blueprints.report.tables import TextTable
+from inference_blueprints.serving.performance import time_to_first_token_ms
 from inference_blueprints.serving.streaming import (
     MAX_DEAD_LETTER_BYTES,
     MAX_KPUS,
@@ -21,7 +23,7 @@ from inference_blueprints.serving.streaming import (
     stream_load,
 )
 from inference_contracts.number_text import number
-from inference_contracts.units import GB, MB
+from inference_contracts.units import GB, MB, MILLISECONDS_PER_SECOND
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +81,11 @@ class StreamingSummary:
     profile."""
     model_calls_per_second: float
     """Calls per second to the model of all streaming jobs."""
+    deadline_millis: int
+    """Longest time of a call and its repetitions."""
+    call_millis: float | None
+    """Mean time of a call at the model's stated peak, without waiting (simulated); None without a latency
+    profile. `latency_millis` is what the blueprint expects."""
     usd_per_day: float | None
     """US dollars of the application per day, with the KPU that manages it; None if a price is not known."""
 
@@ -87,6 +94,13 @@ class StreamingSummary:
         """Whether the model completes as many requests as all jobs send; None if its speed is unknown."""
         full = self.model_requests_per_second
         return None if full is None else self.model_calls_per_second <= full
+
+    @property
+    def most_calls_per_second(self) -> float | None:
+        """Calls per second with the most calls in flight, by Little's law; None if their time is unknown."""
+        if self.call_millis is None:
+            return None
+        return self.max_in_flight / self.call_millis * MILLISECONDS_PER_SECOND
 
 
 def _summarise(basis: PlanBasis) -> Iterator[StreamingSummary]:
@@ -122,8 +136,41 @@ def _summarise(basis: PlanBasis) -> Iterator[StreamingSummary]:
             answer_tokens_per_second=load.calls_per_second * workload.output_tokens,
             model_requests_per_second=basis.capacities[job.model].full_requests_per_second,
             model_calls_per_second=basis.streaming_calls[job.model],
+            deadline_millis=job.deadline_millis,
+            call_millis=_call_millis(basis, job.model),
             usd_per_day=job_usd_per_day(size, basis.services),
         )
+
+
+def _call_millis(basis: PlanBasis, model: str) -> float | None:
+    """Return the mean time of a request of a model at its stated peak; None without a latency profile."""
+    prices = {(each.model, each.deployment): each for each in basis[TOKEN_PRICES]}
+    times = []
+    for roles in basis.deployments.values():
+        if roles[0].model.name != model:
+            continue
+        first, price = time_to_first_token_ms(roles), prices.get((model, roles[0].deployment.name))
+        if first is None or price is None:
+            return None
+        times.append(first + roles[0].model.workload.output_tokens * price.time_per_output_token_ms)
+    return max(times, default=None)
+
+
+def _too_slow(jobs: tuple[StreamingSummary, ...]) -> Iterator[str]:
+    """Yield a sentence for each job whose calls take too long by the plan's own figures."""
+    for job in jobs:
+        most = job.most_calls_per_second
+        if job.call_millis is None or most is None:
+            continue
+        call = f"{job.job}: a call of {job.model} takes at least {job.call_millis:,.0f} ms (simulated)"
+        if job.call_millis > job.deadline_millis:
+            yield f"{call}, and its deadlineMillis is {job.deadline_millis:,}, which ends calls before that."
+        elif most < job.calls_per_second:
+            yield (
+                f"{call}, not the {job.latency_millis:,} of latencyMillis: {job.max_in_flight:,} calls in "
+                f"flight are {number(most)} per second, and the job makes {number(job.calls_per_second)}. "
+                "Raise latencyMillis."
+            )
 
 
 def streaming_jobs(summary: PlanSummary) -> TextTable:
@@ -182,6 +229,7 @@ def _job_notes(jobs: tuple[StreamingSummary, ...]) -> Iterator[str]:
             f"{number(job.answer_tokens_per_second)} tokens per second. {_verdict(job)}"
         )
     yield from _above_quota(jobs)
+    yield from _too_slow(jobs)
     if jobs:
         load = catalog.job_load()
         each = ", ".join(f"{number(job.calls_per_second_per_kpu)} for {job.job}" for job in jobs)
@@ -217,7 +265,7 @@ def _in_short(summary: PlanSummary) -> Iterator[ShortLine]:
     for job in jobs:
         if job.keeps_up is False:
             yield Label.WARNINGS, f"{job.job}: {job.model} gets more calls than it answers. {_verdict(job)}"
-    for sentence in _above_quota(jobs):
+    for sentence in (*_above_quota(jobs), *_too_slow(jobs)):
         yield Label.WARNINGS, sentence
 
 

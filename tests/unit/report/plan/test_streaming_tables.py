@@ -58,6 +58,23 @@ def test_a_model_that_does_not_keep_up_is_named(document: dict[str, Any]) -> Non
     assert "It does not keep up" in text
 
 
+def test_calls_that_take_longer_than_the_job_is_sized_for_are_named(document: dict[str, Any]) -> None:
+    """A plan read the latency that the blueprint expects, beside a slower one of its own."""
+    job = document["spec"]["streaming"][0]
+    workload = document["spec"]["models"][0]["workload"]
+    assert "latencyMillis" not in table(summary_of(document), "Near real time")
+    workload["outputTokens"] = 40
+    job["load"]["latencyMillis"] = 100
+    summary = summary_of(document)
+    [found] = summary[STREAMING]
+    assert found.call_millis is not None
+    assert found.max_in_flight / found.call_millis * 1000 == pytest.approx(found.most_calls_per_second)
+    assert found.max_in_flight / found.call_millis * 1000 < found.calls_per_second
+    assert "Raise latencyMillis" in table(summary, "Near real time")
+    job["deadlineMillis"] = 1000
+    assert "deadlineMillis is 1,000, which ends calls" in table(summary_of(document), "Near real time")
+
+
 def test_the_cluster_is_priced_and_shares_are_shown(document: dict[str, Any]) -> None:
     summary = summary_of(document)
     kafka = summary[KAFKA]
