@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from request_filter.caller_fields import is_api, kept_headers
-from request_filter.http_head import read_request, request_bytes
+from request_filter.http_head import read_request, read_response, request_bytes
 from request_filter.refused_request import RefusedRequestError
 from request_filter.request_body import BodyReader
 
@@ -46,6 +46,20 @@ def test_a_request_is_written_anew() -> None:
         "content-length: 7\r\n\r\n"
     )
     assert not head.stays
+
+
+def test_a_post_without_a_body_says_so_and_other_methods_say_nothing() -> None:
+    """Red if a server waits for a body that never comes, or refuses with 411 (RFC 9110, section 8.6)."""
+    assert b"content-length: 0\r\n" in request_bytes(read_request(POST), (), 0)
+    asked = read_request(POST.replace(b"POST", b"GET", 1))
+    assert b"content-length" not in request_bytes(asked, (), 0)
+
+
+def test_chunks_of_an_answer_come_before_its_stated_length() -> None:
+    """Red if the end of a body is looked for at two places (RFC 9112, section 6.3)."""
+    head = read_response(b"HTTP/1.1 200 OK\r\ncontent-length: 5\r\ntransfer-encoding: chunked")
+    assert head is not None
+    assert (head.chunked, head.length) == (True, None)
 
 
 @pytest.mark.parametrize(
