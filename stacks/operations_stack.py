@@ -85,6 +85,7 @@ class OperationsStack(cdk.Stack):
             alarms=[*watched.alarms, *(health.hardware_alarms if health else [])],
             health=health is not None,
             shift=moves,
+            reboots=spec.gpu_health is not None and spec.gpu_health.reboots_per_node_per_day > 0,
         )
 
     def _add_health(

@@ -231,6 +231,12 @@ def test_reboots_are_allowed_only_where_they_are_asked_for(
     function, *_ = found.properties("AWS::Lambda::Function", STACK)
     settings = json.loads(function["Environment"]["Variables"][health_names.HEALTH_SETTINGS])
     assert settings["rebootsPerNodePerDay"] == 1
+    shown = [
+        health_names.NODES_REBOOTED in text(each["DashboardBody"])
+        for templates in (replacing, found)
+        for each in templates.properties("AWS::CloudWatch::Dashboard", STACK)
+    ]
+    assert shown == [False, True]
 
 
 def test_karpenter_reboots_where_it_repairs_and_is_asked_to(

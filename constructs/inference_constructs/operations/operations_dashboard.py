@@ -25,6 +25,8 @@ class OperationsDashboard(Construct):
         Alarms whose state it shows.
     health, shift
         Whether GPU health and the capacity shift run.
+    reboots
+        Whether GPU health reboots nodes.
     """
 
     def __init__(
@@ -36,6 +38,7 @@ class OperationsDashboard(Construct):
         alarms: Sequence[cloudwatch.IAlarm],
         health: bool,
         shift: bool,
+        reboots: bool = False,
     ) -> None:
         super().__init__(scope, construct_id)
         self._place = place
@@ -47,13 +50,14 @@ class OperationsDashboard(Construct):
             ]
         ]
         if health:
-            rows += self._health()
+            rows += self._health(reboots=reboots)
         if shift:
             rows += self._shift()
         cloudwatch.Dashboard(self, "Dashboard", default_interval=cdk.Duration.days(1), widgets=rows)
 
-    def _health(self) -> list[list[cloudwatch.IWidget]]:
+    def _health(self, *, reboots: bool) -> list[list[cloudwatch.IWidget]]:
         service = operations_names.HEALTH_SERVICE
+        rebooted = ", rebooted" if reboots else ""
         return [
             [
                 self._graph(
@@ -62,10 +66,11 @@ class OperationsDashboard(Construct):
                     [health_names.CASES_OPENED, health_names.CASES_CONFIRMED],
                 ),
                 self._graph(
-                    "Nodes cordoned and replaced; cases refused and given up",
+                    f"Nodes cordoned{rebooted} and replaced; cases refused and given up",
                     service,
                     [
                         health_names.NODES_CORDONED,
+                        *([health_names.NODES_REBOOTED] if reboots else []),
                         health_names.NODES_REPLACED,
                         health_names.CASES_REFUSED,
                         health_names.CASES_GIVEN_UP,
