@@ -19,6 +19,7 @@ from functools import partial
 
 import pin_list
 import registry_answers
+from advisories import open_table
 from packaging.version import Version as PythonVersion
 from pin_list import VersionPin
 from registry_answers import Release, UnansweredError
@@ -52,6 +53,7 @@ def main() -> int:
         console.print(line, markup=False, highlight=False, soft_wrap=True)
     results = Results.read(root() / "benchmarks" / "results.json")
     print_table(benchmark_table(results, discover(benchmarks), _changed_since), console)
+    print_table(open_table(datetime.now(UTC).date()), console)
     return 0
 
 

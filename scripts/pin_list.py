@@ -120,6 +120,11 @@ def _images() -> Iterator[VersionPin]:
         r"^FROM (\S+)(:)(\S+)$", (resources.root() / _DOCKERFILE).read_text(encoding="utf-8"), re.MULTILINE
     )[0]
     yield VersionPin("Images", image, tag, reason=_reasons()[image])
+    for entry in _catalogue("ecs_images.json").values():
+        image, _, tag = entry["image"].rpartition(":")
+        yield VersionPin("Images", image, tag, reason=entry["source"])
+    for entry in _catalogue("discovery_images.json").values():
+        yield VersionPin("Images", entry["repository"], entry["version"], reason=entry["source"])
 
 
 def _nodes() -> Iterator[VersionPin]:

@@ -13,7 +13,7 @@ KEDA_VERSION = "v2.20.2"
 KUEUE_VERSION = "v0.19.2"
 LWS_VERSION = "v0.9.0"
 #: Prometheus 3.8: the API is version 0 as a Go module.
-PROMETHEUS_VERSION = "v0.308.1"
+PROMETHEUS_VERSION = "v0.313.5"
 INFERENCE_EXTENSION_VERSION = "v1.6.0"
 #: The module proxy has no release of it. The definitions of this commit equal those of v3.5.0.
 LOAD_BALANCER_CONTROLLER_VERSION = "v0.0.0-20260423195125-93ff3b5fdaad"

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from packaging.version import Version
 
 import benchmarks
 from benchmarks.harness.recorded_results import Results, discover
@@ -24,6 +25,7 @@ from tests.unit.stand_in_programs import Call, Printed, StandInPrograms
 
 # As on the path of a script, where its neighbours are modules without a package.
 sys.path.append(str(root() / "scripts"))
+import advisories
 import outdated
 import pin_list
 import registry_answers
@@ -232,3 +234,21 @@ def test_benchmarks_that_measured_other_code_are_listed_with_what_changed() -> N
     assert growth[:3] == ("validate_growth", "2026-11-22 0123abcd", "b.py, c.py")
     assert growth[3].startswith("2 of ")
     assert memory[2] == "its commit is not known here"
+
+
+def test_an_advisory_is_fixed_only_if_the_pinned_release_has_the_fix() -> None:
+    """A pin that goes back below a fix, or an answer that nobody checked, is found here."""
+    read = advisories.advisories()
+    versions = {pin.name: pin.version for pin in pin_list.pins()}
+    for each in read.advisories:
+        pinned = versions[read.pins[each.product]].removeprefix("v")
+        if re.fullmatch(r"<[\d.]+", each.affected) and re.fullmatch(r"[\d.]+", pinned):
+            has_fix = Version(pinned) >= Version(each.affected.removeprefix("<"))
+            assert has_fix == (each.state == "fixed"), (each.product, pinned, each.id)
+
+
+def test_an_open_advisory_is_shown_with_its_age() -> None:
+    opened = [each for each in advisories.advisories().advisories if each.state == "open"]
+    table = advisories.open_table(date(2026, 12, 1))
+    assert [row[1] for row in table.rows] == [each.id for each in opened]
+    assert all(int(row[-1]) <= (date(2026, 12, 1) - date(2026, 11, 29)).days for row in table.rows)

@@ -123,7 +123,7 @@ func (c testCase) load(database *tsdb.DB) (int, error) {
 	all := make([]described, 0, len(c.Series))
 	last := 0
 	for _, line := range c.Series {
-		set, values, err := parser.ParseSeriesDesc(line)
+		set, values, err := parser.NewParser(parser.Options{}).ParseSeriesDesc(line)
 		if err != nil {
 			return 0, fmt.Errorf("%s: %w", line, err)
 		}

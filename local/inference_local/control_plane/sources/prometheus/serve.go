@@ -103,7 +103,7 @@ func (s *server) startScraping(ctx context.Context) error {
 		return errors.New("the discovery of targets did not start")
 	}
 	options := &scrape.Options{DiscoveryReloadInterval: model.Duration(targetUpdate)}
-	if s.scraper, err = scrape.NewManager(options, s.logger, nil, s.storage, s.registry); err != nil {
+	if s.scraper, err = scrape.NewManager(options, s.logger, nil, nil, s.storage, s.registry); err != nil {
 		return err
 	}
 	if err := s.scraper.ApplyConfig(s.configuration); err != nil {
