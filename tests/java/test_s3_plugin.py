@@ -18,20 +18,25 @@ import pytest
 from benchmarks.harness.stub_endpoint import stub_endpoint
 from inference_blueprints.loading import load_blueprint
 from inference_blueprints.serving.streaming_configuration import job_configuration
-from inference_contracts.streaming_job import JobHistory
+from inference_contracts.streaming_job import JobHistory, StreamingJobConfiguration
 from inference_local.emulator.emulator import Emulator
 from inference_local.emulator.serverless_cache.valkey_server import ValkeyServer
 from inference_local.java import java_programs
 from inference_local.processes.child_processes import ProcessGroup
 from inference_local.streaming import job_processes
-from inference_local.streaming.click_stream import click_stream, expected_of
-from inference_local.streaming.job_processes import JobProcess, KafkaProcess, local_signal_store
+from inference_local.streaming.click_stream import Click, click_stream, expected_of
+from inference_local.streaming.job_processes import (
+    CHECKPOINT_MILLIS,
+    JobProcess,
+    KafkaProcess,
+    local_signal_store,
+)
 from inference_local.streaming.streaming_clients import SignalWatch, read_dead_letters, read_history
 from inference_local.streaming.streaming_counts import LeftBehind, counts_of
 from inference_runtime import runtime_directory
-from tests.java.test_streaming_upgrade import MORE_SUBTASKS, SUBTASKS, patient, stop_with_snapshot, until
+from tests.java.test_streaming_upgrade import patient, stop_with_snapshot, until
 
-SECONDS, STOPPED_AT = 14.0, 6.0
+SECONDS = 4.0
 BUCKET, FOLDER = "history", "streaming-history/shopper"
 
 
@@ -84,14 +89,14 @@ def downloaded(emulator: Emulator, folder: Path) -> Path:
     return folder / FOLDER
 
 
-def test_a_job_goes_on_from_a_snapshot_with_another_scheme(
+def test_a_job_goes_on_from_snapshots_with_another_scheme_and_other_subtasks(
     tmp_path: Path, plugins: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Flink merges what subtasks know of a folder only if its addresses are equal. A plugin that cannot write
-    the files of a sink stops the job at its first checkpoint."""
+    """A plugin that cannot write the files of a sink, or does not find those of a snapshot that has the other
+    scheme, stops the job. What Flink merges if addresses differ: RestartsTest."""
     [job, *_] = load_blueprint("streaming-g6e").blueprint.spec.streaming
     java_programs.build(job_processes.MODULES, tmp_path / "maven.log")
-    for name in ("old", "new"):
+    for name in ("former", "more", "fewer"):
         (tmp_path / name).mkdir()
     with (
         Emulator(tmp_path / "emulator", region="us-west-2") as emulator,
@@ -116,23 +121,37 @@ def test_a_job_goes_on_from_a_snapshot_with_another_scheme(
             history_uri=f"s3://{BUCKET}/{FOLDER}",
         )
         configuration = replace(configuration, endpoint=patient(configuration.endpoint))
-        first = JobProcess(tmp_path / "old", processes, configuration, SUBTASKS)
-        first.start()
-        began = time.time() + 1
-        clicks = click_stream(job, seconds=SECONDS, began_millis=round(began * 1000), seed=7)
-        with (
-            SignalWatch(valkey.client, job.signal.name) as watch,
-            kafka.producer(job, clicks, began) as producer,
-        ):
-            until(lambda: time.time() > began + STOPPED_AT and watch.sightings, "the first signals")
-            running = processes.processes[-1]
-            snapshot = stop_with_snapshot(running, tmp_path / "snapshots")
-            processes.forget(running)
+        today = replace(configuration, history=JobHistory(uri=f"s3a://{BUCKET}/{FOLDER}"))
+        clicks: list[Click] = []
+        with SignalWatch(valkey.client, job.signal.name) as watch:
+
+            def stage(name: str, configured: StreamingJobConfiguration, subtasks: int) -> None:
+                """Start a job, and send it sessions until it has answered some."""
+                # At its first checkpoint, a subtask forgets folders that it did not write to.
+                interval = CHECKPOINT_MILLIS if name == "fewer" else 60_000
+                folder = tmp_path / name
+                JobProcess(folder, processes, configured, subtasks, checkpoint_millis=interval).start()
+                before, began = len(watch.sightings), time.time()
+                sent = click_stream(
+                    job, seconds=SECONDS, began_millis=round(began * 1000), seed=len(clicks) + 1
+                )
+                clicks.extend(sent)
+                with kafka.producer(job, sent, began) as producer:
+                    until(lambda: producer.sent == len(sent), "events")
+                until(lambda: len(watch.sightings) >= before + 5, "signals")
+
+            def stop(name: str, following: str) -> None:
+                running = processes.processes[-1]
+                snapshot = stop_with_snapshot(running, tmp_path / f"snapshot-{name}")
+                processes.forget(running)
+                shutil.copytree(snapshot, tmp_path / following / "checkpoints" / snapshot.name)
+
+            stage("former", configuration, 2)
+            stop("former", "more")
             assert read_history(downloaded(emulator, tmp_path / "before")), "files of s3://"
-            shutil.copytree(snapshot, tmp_path / "new" / "checkpoints" / snapshot.name)
-            today = replace(configuration, history=JobHistory(uri=f"s3a://{BUCKET}/{FOLDER}"))
-            second = JobProcess(tmp_path / "new", processes, today, MORE_SUBTASKS)
-            second.start()
+            stage("more", today, 3)
+            stop("more", "fewer")
+            stage("fewer", today, 1)
 
             def left_behind() -> LeftBehind:
                 processes.check()
@@ -143,9 +162,9 @@ def test_a_job_goes_on_from_a_snapshot_with_another_scheme(
                     watch.sightings,
                 )
 
-            until(lambda: producer.sent == len(clicks), "events")
             expected = expected_of(clicks)
             until(lambda: counts_of(expected, left_behind()).lost == 0, "signals and their history")
             counts = counts_of(expected, left_behind())
     assert (counts.lost, counts.duplicated) == (0, 0)
-    assert " from checkpoint " in (tmp_path / "new" / "flink-1.log").read_text()
+    for name in ("more", "fewer"):
+        assert " from checkpoint " in (tmp_path / name / "flink-1.log").read_text()

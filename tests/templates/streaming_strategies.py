@@ -73,7 +73,12 @@ def _job(
             "topic": f"{name}.clicks",
             "examples": [event],
             **({"partitions": partitions} if stated else {}),
-            **draw(_some(retentionHours=st.sampled_from([1, 168]))),
+            **draw(
+                _some(
+                    retentionHours=st.sampled_from([1, 168]),
+                    moreTopics=st.just([f"{name}.taps"]),
+                )
+            ),
         },
         "session": {
             "key": "shopper",
@@ -95,7 +100,14 @@ def _job(
         "answer": {"maxTokens": 10, **draw(_some(jsonSchema=st.just(_SCHEMA)))},
         "signal": {"name": signal["name"], **draw(_some(ttlSeconds=st.sampled_from([60, 86_400])))},
         "load": _LOAD,
-        **draw(_some(deadlineMillis=st.sampled_from([1000, 30_000]), parallelism=st.sampled_from([1, 4]))),
+        **draw(
+            _some(
+                deadlineMillis=st.sampled_from([1000, 30_000]),
+                maxAgeSeconds=st.sampled_from([0, 3600]),
+                parallelism=st.sampled_from([1, 4]),
+                shards=st.sampled_from([1, 3]),
+            )
+        ),
     }
 
 
