@@ -79,17 +79,6 @@ POD_IDENTITY_EXISTS = Refusal(
     source="eksctl-io/eksctl#7753; EKS API Reference, CreatePodIdentityAssociation",
 )
 
-EVENT_INVOKE_LIMIT = Refusal(
-    call="lambda:PutFunctionEventInvokeConfig, AWS::Lambda::EventInvokeConfig",
-    when="The age of an event is not 60 to 21,600 seconds, or the attempts are not 0 to 2",
-    code="ValidationException",
-    message=(
-        "1 validation error detected: Value '{value}' at '{name}' failed to satisfy constraint: "
-        "Member must have value {bound}"
-    ),
-    source="AWS Lambda API Reference, PutFunctionEventInvokeConfig; words: getmoto/moto, awslambda/models.py",
-)
-
 LOG_GROUP_EXISTS = Refusal(
     call="AWS::Logs::LogGroup",
     when="A log group has the name already, also one that a service has created",

@@ -14,7 +14,7 @@ from typing import Any, Final
 from urllib.parse import parse_qs, unquote
 from xml.etree import ElementTree
 
-import botocore.session
+from botocore.loaders import create_loader
 from botocore.model import ListShape, MapShape, OperationModel, ServiceModel, Shape, StructureShape
 
 #: The emulator's names of services, where botocore has others.
@@ -97,8 +97,11 @@ def service_name(emulated: str) -> str | None:
 
 @cache
 def service_model(name: str) -> ServiceModel:
-    """Return botocore's model of a service."""
-    return botocore.session.get_session().get_service_model(name)
+    """Return botocore's model of a service.
+
+    It has a loader of its own: a client of S3 takes the bucket out of the paths of its loader's model.
+    """
+    return ServiceModel(create_loader().load_service_model(name, "service-2"), name)
 
 
 def read_request(name: str, sent: SentRequest) -> Request | None:

@@ -675,11 +675,6 @@ EXAMPLES: Mapping[str, Call | Resource] = {
         {"ClusterName": "c", "Namespace": "n", "ServiceAccount": "doubled", "RoleArn": ROLE},
         others=1,
     ),
-    "EVENT_INVOKE_LIMIT": Call(
-        "lambda",
-        "put_function_event_invoke_config",
-        {"FunctionName": "f", "MaximumRetryAttempts": 3},
-    ),
     "LOG_GROUP_EXISTS": Resource(
         "AWS::Logs::LogGroup",
         {"LogGroupName": "/there/already"},

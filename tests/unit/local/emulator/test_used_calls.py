@@ -72,7 +72,8 @@ TYPES = {
         *("AWS::ElasticLoadBalancingV2::Listener", "AWS::ElasticLoadBalancingV2::ListenerRule"),
     },
     "API references of these services, errors: names that exist, quotas, and what the schema has": {
-        *("AWS::IAM::InstanceProfile", "AWS::Lambda::LayerVersion", "AWS::Lambda::Permission"),
+        *("AWS::IAM::InstanceProfile", "AWS::Lambda::EventInvokeConfig", "AWS::Lambda::LayerVersion"),
+        *("AWS::Lambda::Permission",),
         *("AWS::Logs::LogStream", "AWS::S3::BucketPolicy", "AWS::SNS::Topic", "AWS::SNS::TopicPolicy"),
         *("AWS::SQS::QueuePolicy", "AWS::SecretsManager::Secret"),
     },
