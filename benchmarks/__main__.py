@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 import traceback
 from pathlib import Path
@@ -40,6 +41,8 @@ def main(arguments: list[str]) -> int:
     except UnknownBenchmarkError as error:
         print(f"benchmarks: {error}", file=sys.stderr)
         return 2
+    # Processes keep compiled modules, as for users: else each compiles ours again, and not those of libraries.
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     missed = False
     for benchmark in chosen:
         try:
