@@ -41,7 +41,7 @@ def main(arguments: list[str]) -> int:
     except UnknownBenchmarkError as error:
         print(f"benchmarks: {error}", file=sys.stderr)
         return 2
-    # Processes keep compiled modules, as for users: else each compiles ours again, and not those of libraries.
+    # Processes keep compiled modules, as for users: else each compiles ours again, but no library.
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     missed = False
     for benchmark in chosen:
