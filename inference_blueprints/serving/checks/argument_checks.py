@@ -199,8 +199,12 @@ def _elsewhere(name: str, engine: catalog.Engine, stack: ServingStack) -> str | 
     ways = ways.replace("{engine}", engine.name)
     runs = [each for each in others if engine.name in STACKS[each].frameworks]
     other_stack = f"; or set 'stack: {{{runs[0]}: {{}}}}', which starts that server" if runs else ""
-    whose = f"an argument of the server of {engine.name} {engine.engine_version}"
-    return f"got '{name}', {whose}, which Dynamo's workers do not start: {ways}{other_stack}"
+    release = f"{engine.name} {engine.engine_version}"
+    if f"--{name}" in engine.server_flags:
+        whose = f"an argument of the server of {release}, which Dynamo's workers do not start"
+    else:
+        whose = f"which is no argument of Dynamo's workers with {release}"
+    return f"got '{name}', {whose}: {ways}{other_stack}"
 
 
 def _unknown(name: str, engine: catalog.Engine, flags: Mapping[str, catalog.Flag]) -> str:

@@ -39,6 +39,8 @@ _ATTENTION = {
     "sparseMla": "sparse latent attention",
 }
 _CACHE = {"16bit": "a KV cache in 16 bits", "fp8": "a KV cache in FP8", "fp8E5m2": "a KV cache in fp8_e5m2"}
+#: Tool of the blueprint's type ``int4``, which is that of AWQ and GPTQ.
+_INT4 = "gptq"
 #: GPUs that a message lists one by one.
 _MANY = 4
 #: Names of 16-bit types that engines take as their type of activations (``dtype``) and that are not bfloat16.
@@ -142,6 +144,8 @@ def _needed(resolved: ResolvedWorkers) -> Iterator[_Needed]:
     if weights not in ("bf16", "gguf"):
         # Quantised while it is loaded: no tool wrote the weights.
         tool = "online" if model.quantization else shape.quantisation_method
+        if model.weights.type == "int4":
+            tool = _INT4
         yield _Needed(_WEIGHTS[weights], weights, tool)
     if not model.makes_images:
         kind = attention_kind(shape)

@@ -13,6 +13,7 @@ from typing import Literal
 
 from inference_blueprints.serving.engines.worker_sizing import engine_of, worker_sizing
 from inference_blueprints.serving.resolved import ResolvedWorkers
+from inference_blueprints.spec.wording import quote
 from inference_contracts.errors import Finding
 from inference_contracts.units import GIB, MIB
 
@@ -58,7 +59,7 @@ def start_findings(resolved: ResolvedWorkers) -> Iterator[Finding]:
         for name, message in rule(resolved, every):
             # The plan's own values fit together.
             if name in given:
-                yield Finding((*path, name), f"got {given[name]!r}, {message}")
+                yield Finding((*path, name), f"got {quote(given[name])}, {message}")
 
 
 def _memory_share(resolved: ResolvedWorkers) -> Iterator[tuple[str, str, Literal["error", "warning"]]]:

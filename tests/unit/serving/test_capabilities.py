@@ -177,6 +177,13 @@ def test_an_unknown_tool_decides_nothing(found: Callable[..., list[Finding]]) ->
     assert "is not known" in finding.message
 
 
+def test_integers_of_four_bits_are_those_of_awq_and_gptq(found: Callable[..., list[Finding]]) -> None:
+    own = {"huggingFace": "acme/own", "catalog": "Qwen/Qwen3-8B", "type": "int4"}
+    [finding] = found("tensorrtLlm", own, "b200")
+    assert finding.severity == "error"
+    assert found("vllm", own, "b200") == []
+
+
 def test_known_wrong_answers_are_a_warning(found: Callable[..., list[Finding]]) -> None:
     [finding] = found("vllm", {"huggingFace": "nvidia/Qwen3-235B-A22B-NVFP4"}, "rtx-pro-6000")
     assert finding.severity == "warning"

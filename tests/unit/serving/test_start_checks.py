@@ -102,6 +102,10 @@ def test_a_share_that_may_be_too_much_is_a_warning(make_blueprint: Make) -> None
         ({"engine": {"vllm": {"args": {"enable-auto-tool-choice": True}}}}, "set 'parsers' of the model"),
         ({"engine": {"vllm": {"args": {"uvicorn-log-level": "debug"}}}}, "or set 'stack: {llmD: {}}'"),
         (
+            {"engine": {"tensorrtLlm": {"args": {"chat-template": "/own.jinja"}}}},
+            "which is no argument of Dynamo's workers with tensorrtLlm",
+        ),
+        (
             {"engine": {"sglang": {"args": {"chat-template": "chatml"}}}},
             "which has no effect without 'use-sglang-tokenizer'",
         ),
