@@ -78,7 +78,8 @@ def dcgm_evidence(code: str, at: float = NOW - 10) -> Evidence:
         (replace(NODE, purchase="capacity_block"), FLEET, SETTINGS, "refuse", "no_spare"),
         (replace(NODE, purchase="capacity_block", spare=True), FLEET, SETTINGS, "allow", "allowed"),
         (NODE, replace(FLEET, nodes=1), SETTINGS, "refuse", "last_node"),
-        (NODE, replace(FLEET, metrics_at=NOW - 600), SETTINGS, "wait", "metrics_missing"),
+        (NODE, replace(FLEET, metrics_at=NOW - 180), SETTINGS, "allow", "allowed"),
+        (NODE, replace(FLEET, metrics_at=NOW - 181), SETTINGS, "wait", "metrics_missing"),
         (NODE, replace(FLEET, shifted=frozenset({("rack", "rack")})), SETTINGS, "wait", "rack_shift"),
         (NODE, replace(FLEET, shifted=frozenset({("rack", "other")})), SETTINGS, "allow", "allowed"),
         (NODE, replace(FLEET, shifted=frozenset({("pool", "h200")})), SETTINGS, "wait", "pool_shift"),
@@ -104,8 +105,17 @@ def test_guards(
     assert (answer.outcome, answer.reason) == (outcome, reason)
 
 
-def test_a_fault_that_the_hardware_reports_is_no_shift() -> None:
-    fleet = replace(FLEET, shifted=frozenset({("rack", "rack")}))
+@pytest.mark.parametrize(
+    "fleet",
+    [
+        replace(FLEET, shifted=frozenset({("rack", "rack")})),
+        replace(FLEET, nodes=1),
+        replace(FLEET, metrics_at=NOW - 600),
+    ],
+    ids=["shift", "only node", "no metrics"],
+)
+def test_a_fault_that_the_hardware_reports_needs_no_comparison(fleet: FleetView) -> None:
+    """Red if a shift, missing metrics or a pool of one node keep a node whose hardware is broken."""
     assert guard(case_of(FATAL), NODE, fleet, SETTINGS, NOW).outcome == "allow"
 
 
