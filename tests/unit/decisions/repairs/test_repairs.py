@@ -280,6 +280,7 @@ def test_a_suspicion_has_the_same_cause_if_it_is_of_the_same_kind_and_time() -> 
     other = replace(FATAL, code="94", fatal=False)
     assert has_same_cause(case_of(FATAL), case_of(other))
     assert not has_same_cause(case_of(FATAL), case_of(replace(other, at=NOW - 1000)))
+    assert not has_same_cause(case_of(replace(other, at=NOW - 1000)), case_of(FATAL))
     assert not has_same_cause(case_of(FATAL, SLOW), case_of(SLOW))
     assert has_same_cause(case_of(dcgm_evidence("101"), SLOW), case_of(SLOW))
 
