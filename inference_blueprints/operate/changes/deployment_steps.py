@@ -7,7 +7,7 @@ import json
 import os
 import shutil
 import tempfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from pathlib import Path
@@ -15,7 +15,7 @@ from typing import Any
 
 from rich.console import Console
 
-from inference_blueprints.operate.aws.account import Account
+from inference_blueprints.operate.aws.account import Account, readable_errors
 from inference_blueprints.operate.changes.change_checks import check_change
 from inference_blueprints.operate.changes.platform_change import (
     Finding,
@@ -26,6 +26,7 @@ from inference_blueprints.operate.changes.platform_change import (
 )
 from inference_blueprints.operate.check_results import CheckResult
 from inference_blueprints.operate.cloudformation.cdk_deploy import deploy_assembly, synthesise_for_deploy
+from inference_blueprints.operate.cloudformation.deployed_stacks import settle
 from inference_blueprints.operate.ecs_reasons import WatchedServices
 from inference_contracts.errors import UserError
 
@@ -101,6 +102,9 @@ def deploy_in_steps(
         deployment fails.
     """
     assembly = synthesise_for_deploy(name_or_path, arguments)
+    say = partial(console.print, markup=False, highlight=False, soft_wrap=True)
+    with readable_errors():
+        settle(account.client("cloudformation"), platform, say)
     steps: list[set[str]] = []
     while True:
         change = read_change(account, platform, assembly, expires_existing=expires_existing)
@@ -110,13 +114,13 @@ def deploy_in_steps(
         keys = {str(each) for each in held}
         for finding in found:
             if not steps or isinstance(finding, Prepared) or (isinstance(finding, Held) and keys in steps):
-                console.print(str(finding), markup=False, highlight=False, soft_wrap=True)
+                say(str(finding))
         if keys in steps:
             return
         for each in found:
             if isinstance(each, Prepared):
                 each.act()
-        with _watched(account, platform, name_or_path, change, console):
+        with _watched(account, platform, name_or_path, change, say):
             _deploy_step(name_or_path, assembly, held, arguments, console)
         if not held:
             return
@@ -131,7 +135,11 @@ def refuse(found: Sequence[Finding]) -> None:
 
 
 def _watched(
-    account: Account, platform: str, name_or_path: str, change: PlatformChange, console: Console
+    account: Account,
+    platform: str,
+    name_or_path: str,
+    change: PlatformChange,
+    say: Callable[[str], None],
 ) -> AbstractContextManager[object]:
     """Say why services on ECS have no hosts, while CloudFormation waits for them for up to three hours."""
     if all(
@@ -140,7 +148,6 @@ def _watched(
         for resource in template.get("Resources", {}).values()
     ):
         return nullcontext()
-    say = partial(console.print, markup=False, highlight=False, soft_wrap=True)
     return WatchedServices(account, platform, name_or_path, say)
 
 

@@ -10,6 +10,7 @@ import select
 import subprocess
 import sys
 import termios
+import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
@@ -114,6 +115,10 @@ _OUTPUT_OPTIONS = ("--output", "-o")
 _SYNTHESIS_OPTIONS = ("--context", "-c", "--profile")
 _FAILURE_MARKS = ("❌", "Error:", "failed:")
 _LINES_KEPT = 3
+#: The CDK's words if another CDK uses the folder (aws-cdk, toolkit-lib/lib/api/rwlock.ts), and for how long
+#: they are no error.
+_FOLDER_IN_USE = "Invoke the CLI in sequence"
+_FOLDER_SECONDS, _FOLDER_POLL_SECONDS = 60.0, 2.0
 
 
 def synthesise_for_deploy(name_or_path: str, arguments: Sequence[str]) -> Path:
@@ -127,9 +132,13 @@ def synthesise_for_deploy(name_or_path: str, arguments: Sequence[str]) -> Path:
     folder = _output_directory(arguments)
     shared = [word for option in _SYNTHESIS_OPTIONS for word in _given(arguments, option)]
     command = [*tools.cdk(), "synth", "--app", app_command(), "--output", str(folder), "--quiet", *shared]
-    result = subprocess.run(
-        command, env=app_environment(name_or_path), capture_output=True, text=True, check=False
-    )
+    environment, deadline = app_environment(name_or_path), time.monotonic() + _FOLDER_SECONDS
+    while True:
+        result = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+        # The CDK of a deployment that was killed may take some seconds to end.
+        if not result.returncode or _FOLDER_IN_USE not in result.stderr or time.monotonic() > deadline:
+            break
+        time.sleep(_FOLDER_POLL_SECONDS)
     if result.returncode:
         raise UserError(result.stderr.strip() or f"cdk synth failed with code {result.returncode}")
     return folder

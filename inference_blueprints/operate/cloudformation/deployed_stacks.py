@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import time
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,6 +15,9 @@ from inference_contracts.errors import UserError
 
 #: Kinds of stacks on which others depend, the lowest first. All other stacks depend on all of these.
 FOUNDATIONS = ("Data", "Network", "Stores", "Cluster", "Discovery", "Platform", "Capacity")
+
+#: Time between two questions while CloudFormation changes a stack.
+SETTLE_SECONDS = 5.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +52,12 @@ def deployed_stacks(cloudformation: Any, platform: str) -> list[DeployedStack]:
     return sorted(found, key=lambda stack: stack.name)
 
 
+def is_of_platform(cloudformation: Any, stack: DeployedStack, platform: str) -> bool:
+    """Whether a stack, which may be deleted, has a platform's tag. Names of platforms may begin alike."""
+    [found] = cloudformation.describe_stacks(StackName=stack.stack_id)["Stacks"]
+    return {"Key": PLATFORM_TAG, "Value": platform} in found.get("Tags", [])
+
+
 def waves(stacks: Iterable[DeployedStack]) -> list[list[DeployedStack]]:
     """Return stacks in the order of their deletion; the stacks of one wave can be deleted at the same time.
 
@@ -57,6 +67,31 @@ def waves(stacks: Iterable[DeployedStack]) -> list[list[DeployedStack]]:
     for stack in stacks:
         by_level.setdefault(stack.level, []).append(stack)
     return [by_level[each] for each in sorted(by_level, reverse=True)]
+
+
+def is_changing(status: str) -> bool:
+    """Whether CloudFormation changes a stack now. One that was never more than a change set can be used."""
+    return status.endswith("_IN_PROGRESS") and status != "REVIEW_IN_PROGRESS"
+
+
+def settle(cloudformation: Any, platform: str, say: Callable[[str], None]) -> None:
+    """Wait until CloudFormation changes no stack of a platform.
+
+    CloudFormation goes on after an operator was killed, and refuses a change of such a stack until its end
+    (CloudFormation User Guide, "Stack status codes"). Only one operator changes a platform at a time, so what
+    still runs is what a killed one has begun.
+
+    say: Called with a line for each stack, once.
+    """
+    said: set[str] = set()
+    while changing := [
+        each for each in deployed_stacks(cloudformation, platform) if is_changing(each.status)
+    ]:
+        for stack in changing:
+            if stack.name not in said:
+                said.add(stack.name)
+                say(f"{stack.name} is {stack.status}: waits until CloudFormation has ended that")
+        time.sleep(SETTLE_SECONDS)
 
 
 def physical_ids(cloudformation: Any, stacks: Iterable[DeployedStack]) -> set[str]:

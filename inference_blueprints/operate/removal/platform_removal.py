@@ -9,12 +9,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from botocore.exceptions import ClientError
+
 from inference_blueprints.operate.aws.account import Account, readable_errors
 from inference_blueprints.operate.cloudformation.deployed_stacks import (
     FOUNDATIONS,
     DeployedStack,
     deployed_stacks,
+    is_of_platform,
     physical_ids,
+    settle,
     waves,
 )
 from inference_blueprints.operate.cloudformation.stack_events import advice, resource_counts
@@ -72,9 +76,6 @@ def delete_stacks(
     Returns: Resources that CloudFormation kept.
     Raises UserError if a stack cannot be deleted, with the failed resources, the reasons and what to do.
     """
-    busy = [f"{stack.name} is {stack.status}" for stack in stacks if _is_changing(stack.status)]
-    if busy:
-        raise UserError(f"{'; '.join(busy)}; wait until this operation ends, then run this command again")
     snapshots = [kept for stack in stacks for kept in _last_snapshots(cloudformation, stack)]
     for stack in stacks:
         say(f"{stack.name}: deleting")
@@ -87,11 +88,6 @@ def delete_stacks(
         advices = dict.fromkeys(each for line in failures if (each := advice(line, blueprint)))
         raise UserError("\n".join([*failures, *(f"what to do: {each}" for each in advices)]))
     return [*(kept for stack in stacks for kept in _retained(cloudformation, stack)), *snapshots]
-
-
-def _is_changing(status: str) -> bool:
-    """Whether another operation changes the stack; a running deletion does not count."""
-    return status.endswith("_IN_PROGRESS") and status not in {"DELETE_IN_PROGRESS", "REVIEW_IN_PROGRESS"}
 
 
 def _outcome(cloudformation: Any, stack: DeployedStack, say: Callable[[str], None]) -> list[str]:
@@ -150,6 +146,21 @@ def _last_snapshots(cloudformation: Any, stack: DeployedStack) -> Iterator[Retai
             yield Retained(stack.name, f"last snapshot of {_CACHE_TYPE}", properties["ServerlessCacheName"])
 
 
+def _exists(account: Account, kept: Retained) -> bool:
+    """Whether a resource that a stack kept is still there, and billed. Of other types it is not known."""
+    try:
+        if kept.resource_type == "AWS::KMS::Key":
+            key = account.client("kms").describe_key(KeyId=kept.physical_id)["KeyMetadata"]
+            return not str(key["KeyState"]).startswith("Pending")
+        if kept.resource_type == "AWS::S3::Bucket":
+            account.client("s3").head_bucket(Bucket=kept.physical_id)
+    except ClientError as error:
+        if error.response["Error"]["Code"] not in ("404", "NotFoundException", "NoSuchBucket"):
+            raise
+        return False
+    return True
+
+
 #: Maximum time in seconds for nodes to end after their pools are deleted.
 DRAIN_SECONDS = 900.0
 #: Maximum time in seconds to delete resources that no stack owns.
@@ -201,7 +212,9 @@ class Removal:
         Raises UserError if one cannot be deleted.
         """
         retained: list[Retained] = []
-        for wave in waves(stacks):
+        self._settle()
+        left = {each.name for each in self.stacks()}
+        for wave in waves(each for each in stacks if each.name in left):
             retained += self._delete(wave)
         return retained
 
@@ -212,6 +225,7 @@ class Removal:
         Raises UserError if something cannot be deleted, or something billable is left. Another run continues
             from there.
         """
+        self._settle()
         if self._on_ecs:
             self._end_tasks()
         retained = self._delete_from(_CAPACITY)
@@ -220,7 +234,36 @@ class Removal:
         self._sweep()
         retained += self._delete_from(0)
         self._prove()
-        return retained
+        known = {each.physical_id for each in retained}
+        return [*retained, *(each for each in self._kept_before() if each.physical_id not in known)]
+
+    def _settle(self) -> None:
+        """Wait for what a killed operation has begun."""
+        with readable_errors():
+            settle(self._account.client("cloudformation"), self._platform, self._say)
+
+    def _kept_before(self) -> list[Retained]:
+        """Return what stacks of the platform kept that earlier runs have deleted, and that still exists.
+
+        A run that was killed named nothing. CloudFormation knows a deleted stack for 90 days (API reference,
+        ListStacks).
+        """
+        client = self._account.client("cloudformation")
+        with readable_errors():
+            pages = client.get_paginator("list_stacks").paginate(StackStatusFilter=["DELETE_COMPLETE"])
+            gone = [
+                DeployedStack(each["StackName"], each["StackId"], each["StackStatus"], 0)
+                for page in pages
+                for each in page["StackSummaries"]
+                if each["StackName"].startswith(f"{self._platform}-")
+            ]
+            return [
+                kept
+                for stack in gone
+                if is_of_platform(client, stack, self._platform)
+                for kept in (*_retained(client, stack), *_last_snapshots(client, stack))
+                if _exists(self._account, kept)
+            ]
 
     def old_revisions(self) -> list[str]:
         """Return inactive revisions of task definitions. None are on EKS.

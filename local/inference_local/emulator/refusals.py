@@ -235,6 +235,14 @@ NOT_INTERACTIVE = Refusal(
     source="ECS API Reference, ExecuteCommand, interactive: you must specify true",
 )
 
+STACK_CHANGES = Refusal(
+    call="cloudformation:CreateChangeSet",
+    when="CloudFormation still changes the stack",
+    code="ValidationError",
+    message="Stack:{stack} is in {status} state and can not be updated.",
+    source="ansible-collections/amazon.aws#1910; words: realestate-com-au/stackup#48",
+)
+
 NO_CAPACITY = Refusal(
     call="ec2:RunInstances of an Auto Scaling group, in DescribeScalingActivities",
     when="EC2 has no free instance of the type in the zone: a fault that tests set",

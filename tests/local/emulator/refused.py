@@ -148,6 +148,7 @@ CLUSTER = Call("ecs", "create_cluster", {"clusterName": "try"})
 
 #: Refusals that answer no call, or one about a task that runs, and the tests that make them.
 LATER: Mapping[str, str] = {
+    "STACK_CHANGES": "tests/unit/local/emulator/test_changing_stacks.py",
     "EXECUTE_COMMAND_OFF": "tests/local/ecs/test_running_tasks.py",
     "NOT_INTERACTIVE": "tests/local/ecs/test_running_tasks.py",
     "NO_CAPACITY": "tests/local/ecs/test_running_tasks.py",

@@ -83,9 +83,18 @@ class FakeCloudFormation:
         return _Paginator(getattr(self, f"_{operation}"))
 
     def _describe_stacks(self) -> Iterator[dict[str, Any]]:
-        present = [self._stacks[name] for name in self.names()]
+        present = [dict(self._stacks[name]) for name in self.names()]
+        for stack in self._stacks.values():  # comes to its end after it was seen
+            if stack["StackStatus"] == "UPDATE_IN_PROGRESS":
+                stack["StackStatus"] = "UPDATE_COMPLETE"
+            if stack["StackStatus"] == "DELETE_IN_PROGRESS" and stack["StackName"] not in self.failing:
+                stack["StackStatus"] = "DELETE_COMPLETE"
         for first in range(0, len(present), PAGE):
             yield {"Stacks": present[first : first + PAGE]}
+
+    def _list_stacks(self, StackStatusFilter: list[str]) -> Iterator[dict[str, Any]]:  # noqa: N803
+        found = [each for each in self._stacks.values() if each["StackStatus"] in StackStatusFilter]
+        yield {"StackSummaries": found}
 
     def _list_stack_resources(self, StackName: str) -> Iterator[dict[str, Any]]:  # noqa: N803
         ids = self.resources.get(self._find(StackName)["StackName"], [])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from moto.core import DEFAULT_ACCOUNT_ID
@@ -255,13 +256,87 @@ def test_access_denied_ends_in_one_line(stacks: FakeCloudFormation, remove: Remo
         remove.destroy()
 
 
-def test_a_stack_that_another_deployment_changes_is_left_alone(
-    stacks: FakeCloudFormation, remove: Removal
+def test_what_a_killed_deployment_has_begun_is_waited_for(
+    stacks: FakeCloudFormation, remove: Removal, said: list[str]
 ) -> None:
+    """It turns red if `destroy` has to be run again because CloudFormation still changes a stack."""
     stacks.add("try-Model-a", status="UPDATE_IN_PROGRESS")
-    with pytest.raises(UserError, match="try-Model-a is UPDATE_IN_PROGRESS; wait until this operation ends"):
-        remove.destroy()
-    assert stacks.names() == ["try-Model-a"]
+    remove.destroy()
+    assert said[0] == "try-Model-a is UPDATE_IN_PROGRESS: waits until CloudFormation has ended that"
+    assert stacks.names() == []
+
+
+class Killed(BaseException):
+    """The end of a process by kill -9: nothing catches it."""
+
+
+class KilledAt:
+    """A client that ends the process after some calls.
+
+    calls: How many are answered.
+    """
+
+    def __init__(self, client: FakeCloudFormation, calls: int) -> None:
+        self._client = client
+        self._left = calls
+
+    def __getattr__(self, name: str) -> Any:
+        def call(*positional: Any, **given: Any) -> Any:
+            if self._left == 0:
+                raise Killed
+            self._left -= 1
+            return getattr(self._client, name)(*positional, **given)
+
+        return call
+
+
+def test_killed_after_any_call_the_next_destroy_completes_and_names_what_stays(
+    account: Account, stacks: FakeCloudFormation, remove: Removal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It turns red if a killed `destroy` leaves a stack that the next one does not delete, or something that
+    is billed and that nobody has named."""
+    stacks.kept = {"try-Data": "AWS::DynamoDB::Table"}
+    plain, calls = account.client, 0
+
+    def answer_with(client: object) -> None:
+        monkeypatch.setattr(
+            account, "client", lambda service: client if service == "cloudformation" else plain(service)
+        )
+
+    while True:
+        for kind in ("Data", "Network", "Cluster", "Model-a"):
+            stacks.add(f"try-{kind}")
+        answer_with(KilledAt(stacks, calls))
+        try:
+            named = remove.destroy()
+        except Killed:
+            answer_with(stacks)
+            kept = remove.destroy()
+            assert stacks.names() == [], calls
+            assert kept == [Retained("try-Data", "AWS::DynamoDB::Table", "its-id")], calls
+        else:
+            assert named == [Retained("try-Data", "AWS::DynamoDB::Table", "its-id")]
+            break
+        calls += 1
+    assert calls > 20
+
+
+def test_what_was_deleted_since_is_not_named(
+    account: Account, stacks: FakeCloudFormation, remove: Removal
+) -> None:
+    """It turns red if `destroy` names a key or a bucket of an earlier life that a person has deleted."""
+    stacks.kept = {
+        "try-Data": "AWS::KMS::Key",
+        "try-Batch": "AWS::S3::Bucket",
+        "other-Data": "AWS::S3::Bucket",
+    }
+    for name in stacks.kept:
+        stacks.add(name, platform=name.partition("-")[0], status="DELETE_COMPLETE")
+    assert remove.destroy() == []
+    account.client("s3").create_bucket(
+        Bucket="its-id", CreateBucketConfiguration={"LocationConstraint": REGION}
+    )
+    assert [each.stack for each in remove.destroy()] == ["try-Batch"]
 
 
 def test_a_failed_deletion_names_resource_reason_and_what_to_do(

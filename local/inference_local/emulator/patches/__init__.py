@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 from inference_local.emulator.patches import (
     alarm_evaluation,
+    changing_stacks,
     custom_resource_errors,
     distributed_maps,
     instance_protection,
@@ -24,6 +25,7 @@ from inference_local.emulator.patches import (
 
 PATCHES: tuple[Callable[[], None], ...] = (
     alarm_evaluation.apply,
+    changing_stacks.apply,
     custom_resource_errors.apply,
     distributed_maps.apply,
     instance_protection.apply,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
@@ -187,6 +188,7 @@ def test_deploy_watches_only_platforms_on_ecs(
 ) -> None:
     """It turns red if `deploy` does not watch services, or asks ECS about a platform on EKS."""
     seen: list[str] = []
+    settled: list[bool] = []
 
     class Watch:
         def __init__(self, _: Account, cluster: str, *__: object) -> None:
@@ -198,12 +200,14 @@ def test_deploy_watches_only_platforms_on_ecs(
         def __exit__(self, *_: object) -> None:
             """End."""
 
-    account = cast("Account", None)
+    account = cast("Account", SimpleNamespace(client=lambda _: None))
     change = PlatformChange(account, {}, {}, {"try-Cluster": {"Resources": {"Cluster": {"Type": kind}}}})
     monkeypatch.setattr(deployment_steps, "WatchedServices", Watch)
+    monkeypatch.setattr(deployment_steps, "settle", lambda *_: settled.append(True))
     monkeypatch.setattr(deployment_steps, "synthesise_for_deploy", lambda *_: Path("cdk.out"))
     monkeypatch.setattr(deployment_steps, "read_change", lambda *_, **__: change)
     monkeypatch.setattr(deployment_steps, "check_change", lambda _: [])
     monkeypatch.setattr(deployment_steps, "deploy_assembly", lambda *_: None)
     deployment_steps.deploy_in_steps("try.yaml", "try", account, [], Console())
     assert seen == watched_for
+    assert settled, "CloudFormation may still change what a killed deployment has begun"
