@@ -9,10 +9,11 @@ from typing import Any, cast
 import pytest
 
 from inference_blueprints.loading import load_blueprint
+from inference_blueprints.operate.upgrade import proposal
 from inference_blueprints.operate.upgrade.upgrade_checks import steps
 from inference_blueprints.operate.versions import keep_lock
 from inference_blueprints.spec.lock.lock import Change, Lock, Pin, lock_path
-from inference_blueprints.spec.lock.lock_text import lock_text
+from inference_blueprints.spec.lock.lock_text import lock_text, write_text
 from inference_blueprints.spec.source import shipped
 from inference_catalog.releases import NodeImage, shipped_releases
 from inference_contracts.errors import BlueprintError, UserError
@@ -119,6 +120,37 @@ def test_blueprint_and_lock_are_written_and_the_rest_of_the_text_stays(
     upgrade.write()
     assert file.read_text() == before.replace('"1.35"', '"1.36"')
     assert load_blueprint(str(file)).lock == upgrade.new
+
+
+class Killed(BaseException):
+    """The end of a process by kill -9: nothing catches it."""
+
+
+def test_an_upgrade_that_was_killed_between_its_files_completes_when_it_is_run_again(
+    file: Path, cluster: MakeCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It turns red if a blueprint with its new version beside its old lock is refused, or stays so."""
+    cluster()
+    keep_lock(load_blueprint(str(file)), file)
+    written: list[Path] = []
+
+    def killed(path: Path, text: str) -> None:
+        if written:
+            raise Killed
+        written.append(path)
+        write_text(path, text)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(proposal, "write_text", killed)
+        upgrade = proposed(file, "1.36")
+        with pytest.raises(Killed):
+            upgrade.write()
+    assert written == [file]
+    again = proposed(file, "1.36")
+    assert seen(again, "error") == []
+    again.write()
+    loaded = load_blueprint(str(file))
+    assert (loaded.lock, '"1.36"' in file.read_text()) == (again.new, True)
 
 
 @pytest.mark.parametrize(("mark", "ending"), [("\ufeff", "\r\n"), ("", "\r"), ("\ufeff", "\n")])
