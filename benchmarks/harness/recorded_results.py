@@ -89,9 +89,10 @@ _HEADER = """# Benchmarks
 `make bench` writes this page, and overwrites changes by hand. `make bench ONLY=name,…` measures only some
 figures and keeps the others.
 
-A ratio compares the medians of two measurements, which were taken in turns in one run on the same machine. It
-depends less on the machine than the values do. *Simulated* figures come from simulated engines, not from
-accelerators.
+A ratio is the value divided by the baseline of its row. If both are times or memory of processes, they are
+medians of measurements that were taken in turns in one run, so it depends less on the machine than they do.
+In other rows the baseline is another replay, a computed bound or a published figure; the section of the
+benchmark says which. *Simulated* figures come from simulated engines, not from accelerators.
 
 `measured` is the date and the commit of a measurement; until 2026-11-28, it is the commit that recorded it.
 *Changed since* means that today's code is not the measured one: the benchmark's file or a module that it

@@ -256,3 +256,10 @@ class TestPlan:
             "requests-in-flight": f"sum(vllm_omni:num_requests_running{selector} + "
             f"vllm_omni:num_requests_waiting{selector})",
         }
+
+
+@pytest.mark.parametrize("size", ["8208x1024", "1024x8208"])
+def test_an_image_is_neither_wider_nor_higher_than_the_model_has_positions(size: str) -> None:
+    """512 tokens of 16 pixels a side. Red if only one side is compared."""
+    assert "set at most '8192x8192'" in refused(edited(("size: 1024x1024", f"size: {size}")))
+    assert parse_blueprint(edited(("size: 1024x1024", "size: 8192x1024")), "test.yaml").blueprint

@@ -75,6 +75,7 @@ def dcgm_evidence(code: str, at: float = NOW - 10) -> Evidence:
         (NODE, FLEET, replace(SETTINGS, repaired_by={}), "refuse", "another_owner"),
         (replace(NODE, owner="none"), FLEET, SETTINGS, "refuse", "no_owner"),
         (replace(NODE, cordoned=True), FLEET, SETTINGS, "wait", "cordoned_by_others"),
+        (replace(NODE, cordoned=True, cordoned_by_us=True), FLEET, SETTINGS, "allow", "allowed"),
         (replace(NODE, purchase="capacity_block"), FLEET, SETTINGS, "refuse", "no_spare"),
         (replace(NODE, purchase="capacity_block", spare=True), FLEET, SETTINGS, "allow", "allowed"),
         (NODE, replace(FLEET, nodes=1), SETTINGS, "refuse", "last_node"),
