@@ -20,8 +20,8 @@ from inference_contracts.units import GIB, MIB
 #: Share of a device above which an engine starts only if nothing else uses the device, and may run out of
 #: memory with the first large step (vllm-project/vllm#1298, #19186).
 _FULL = 0.95
-#: What a CUDA context takes before vLLM compares the free memory with its share: half a GiB on an A10G, more
-#: on larger devices (vllm-project/vllm#19186: 0.5 to 0.9 GiB).
+#: Allowance for the CUDA context of the process, which exists before vLLM compares the free memory with its
+#: share (`request_memory` in ``v1/worker/utils.py``). No source states its size; it was not measured here.
 _CONTEXT_MIB = 512
 _BLOCK, _SPARSE_BLOCK = 16, 64
 _HALF = ("half", "float16")
@@ -80,8 +80,8 @@ def _memory_share(resolved: ResolvedWorkers) -> Iterator[tuple[str, str, Literal
     of_all = f"got {share:g}, which leaves {left / GIB:.1f} of {device.memory_bytes / GIB:.1f} GiB of each"
     if engine == "vllm" and left < _CONTEXT_MIB * MIB:
         message = (
-            f"{of_all} {device.name}, and its CUDA context alone takes {_CONTEXT_MIB} MiB before vLLM looks: "
-            f"it stops with 'Free memory on device … is less than desired GPU memory utilization'; set at "
+            f"{of_all} {device.name}, and its CUDA context alone takes about {_CONTEXT_MIB} MiB before vLLM "
+            f"looks: it stops with 'Free memory on device … is less than desired GPU memory utilization'; set at "
             f"most {_FULL}"
         )
         yield name, message, "error"
