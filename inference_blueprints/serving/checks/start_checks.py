@@ -81,8 +81,8 @@ def _memory_share(resolved: ResolvedWorkers) -> Iterator[tuple[str, str, Literal
     if engine == "vllm" and left < _CONTEXT_MIB * MIB:
         message = (
             f"{of_all} {device.name}, and its CUDA context alone takes about {_CONTEXT_MIB} MiB before vLLM "
-            f"looks: it stops with 'Free memory on device … is less than desired GPU memory utilization'; set at "
-            f"most {_FULL}"
+            "looks: it stops with 'Free memory on device … is less than desired GPU memory utilization'; set "
+            f"at most {_FULL}"
         )
         yield name, message, "error"
         return
