@@ -79,6 +79,8 @@ def test_workers_behind_a_router_take_connections_of_their_release_only(render: 
             assert all(admits(policies, worker, pod, NAMESPACE, port) for pod in pods.values())
             assert not admits(policies, worker, stranger, NAMESPACE, port)
             assert not admits(policies, worker, {}, "another", port)
+            # Its agents read nothing from workers.
+            assert not admits(policies, worker, {}, "amazon-cloudwatch", port)
         measured = {port for port in ports if admits(policies, worker, {}, PROMETHEUS_NAMESPACE, port)}
         label = worker.get(METRICS_PORT_LABEL)
         assert measured == ({int(label)} if label else set())

@@ -33,12 +33,10 @@ spec:
         {{- end }}
     {{- else if $port }}
     - from:
-        # Prometheus, and the CloudWatch agent.
-        {{- range list "monitoring" "amazon-cloudwatch" }}
+        # Prometheus.
         - namespaceSelector:
             matchLabels:
-              kubernetes.io/metadata.name: {{ . }}
-        {{- end }}
+              kubernetes.io/metadata.name: monitoring
       ports:
         - {port: {{ $port | int }}, protocol: TCP}
     {{- end }}

@@ -269,10 +269,10 @@ HOPS: Final = (
         closes="a user for each team: access strings take patterns of keys, and keys begin with the signal",
     ),
     Hop(
-        caller="Prometheus, CloudWatch agent",
+        caller="Prometheus; the CloudWatch agent for GPUs",
         target="metrics of frontends, workers and GPUs",
         port="8000, 9090, 9400",
-        admitted="EKS: workers admit these alone, frontends and exporters each pod. ECS: each task and host",
+        admitted="EKS: workers admit Prometheus alone, frontends and exporters each pod. ECS: each task and host",
         authentication="none",
         tls="no",
         closes="a port of its own for metrics, and policies for frontends and exporters",
