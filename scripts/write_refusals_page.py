@@ -1,4 +1,4 @@
-"""Write the tables of docs/refusals.md: what AWS refuses and the emulator refuses too, each with its source."""
+"""Write the tables of docs/refusals.md: what AWS refuses and the emulator refuses too, with sources."""
 
 from __future__ import annotations
 
