@@ -51,7 +51,7 @@ def list_blueprints(output: OutputOption = Output.TEXT) -> None:
         return
     from inference_blueprints.report.tables import TextTable, print_rows, table_console
 
-    content = tuple((row["name"], row["support"], row["description"]) for row in rows)
+    content = tuple((str(row["name"]), str(row["support"]), str(row["description"])) for row in rows)
     console = table_console()
     print_rows(TextTable("", ("blueprint", "support", "description"), (), content), console)
     if not any(support.on_hardware for support in supports.values()):
