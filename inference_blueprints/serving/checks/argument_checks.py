@@ -129,7 +129,7 @@ def _message(name: str, value: ArgumentValue, engine: catalog.Engine, stack: Ser
     flags = stack.flags(engine)
     flag = flags.get(f"--{name}")
     if flag is None:
-        return _elsewhere(name, engine, stack) or _unknown(name, engine, flags)
+        return _elsewhere(name, engine, stack) or _unknown(name, engine, stack)
     if not flag.takes_value:
         return _switch_message(name, value, flag)
     if isinstance(value, bool):
@@ -207,14 +207,18 @@ def _elsewhere(name: str, engine: catalog.Engine, stack: ServingStack) -> str | 
     return f"got '{name}', {whose}: {ways}{other_stack}"
 
 
-def _unknown(name: str, engine: catalog.Engine, flags: Mapping[str, catalog.Flag]) -> str:
+def _unknown(name: str, engine: catalog.Engine, stack: ServingStack) -> str:
     """Return the message for an unknown argument, with the most similar one."""
+    flags = stack.flags(engine)
     positive = flags.get("--" + name.removeprefix("no-"))
     if name.startswith("no-") and positive and positive.negatable:
         return f"got '{name}'; set '{name.removeprefix('no-')}: false' instead"
     close = _closest(name.lstrip("-").replace("_", "-"), tuple(flag.removeprefix("--") for flag in flags))
     hint = f"; did you mean '{close}'?" if close else ""
-    return f"got '{name}', which is not an argument of {engine.name} {engine.engine_version}{hint}"
+    release = f"{engine.name} {engine.engine_version}"
+    # Arguments of `trtllm-serve`, such as tool_parser, are not those of Dynamo's workers.
+    whose = f"Dynamo's workers with {release}" if engine.name == "tensorrtLlm" else release
+    return f"got '{name}', which is not an argument of {whose}{hint}"
 
 
 # A file may repeat the same mistake hundreds of times, and comparing with hundreds of flags is slow.

@@ -93,7 +93,7 @@ def capability_findings(resolved: ResolvedWorkers) -> Iterator[Finding]:
             return
         if wrong := _wrong_backend(needed, answer, resolved):
             place = (*resolved.model_path, "engine", support.name, "args", "attention-backend")
-            yield Finding(place, f"{wrong}, on {resolved.accelerator.name} ({capability})")
+            yield Finding(place, wrong)
             return
     unknown = [each for each in answers if each[1].verdict == "unknown"]
     for needed, answer in unknown[:1]:
@@ -123,7 +123,10 @@ def _wrong_backend(needed: _Needed, answer: SupportAnswer, resolved: ResolvedWor
     if chosen in able:
         return ""
     others = f"take {listing(able)}, or remove it" if able else "remove it"
-    return f"got {quote(chosen)}, which {support.name} {support.release} has not for {needed.what}; {others}"
+    return (
+        f"got {quote(chosen)}, which {support.name} {support.release} does not have for {needed.what} on "
+        f"{resolved.accelerator.name} ({resolved.accelerator.compute_capability}); {others}"
+    )
 
 
 def _unread(resolved: ResolvedWorkers, support: EngineSupport) -> str:

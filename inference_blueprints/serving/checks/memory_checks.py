@@ -199,9 +199,9 @@ def _workload_findings(memory: MemoryEstimate, resolved: ResolvedWorkers) -> lis
     message = (
         f"got {workers}, but at the peak of "
         f"{model.workload.peak_requests_per_second:,.10g} requests per second each {each} must hold "
-        f"{needed[workers]} tokens of KV cache (requests per second times "
+        f"{needed[workers]:,} tokens of KV cache (requests per second times "
         f"{_held_seconds(resolved):.1f} s per request, by Little's law) and has room "
-        f"for {memory.kv_tokens}; {remedy}"
+        f"for {memory.kv_tokens:,}; {remedy}"
     )
     return [Finding((*resolved.path, "replicas"), message)]
 

@@ -82,7 +82,7 @@ def shift_findings(roles: Sequence[ResolvedWorkers]) -> Iterator[Finding]:
 
 
 def objective_findings(roles: Sequence[ResolvedWorkers]) -> Iterator[Finding]:
-    """Check that one request alone meets the objectives of its deployment.
+    """Check that one request alone meets the objectives of its deployment, and the deadline of its callers.
 
     The profile's speed without other requests is a lower bound: with more requests, each takes longer.
     Without a profile, only the memory of processors sets a bound.
@@ -90,30 +90,37 @@ def objective_findings(roles: Sequence[ResolvedWorkers]) -> Iterator[Finding]:
     roles: Workers of every role of a deployment.
     """
     model, workers = roles[0].model, tuple(roles)
+    objectives = (*roles[0].model_path, "objectives")
     limits = (
         (
-            "timeToFirstTokenP90Ms",
+            (*objectives, "timeToFirstTokenP90Ms"),
             model.objectives.time_to_first_token_p90_ms,
             time_to_first_token_ms,
             "the prefill of a mean prompt",
         ),
         (
-            "timePerOutputTokenP90Ms",
+            (*objectives, "timePerOutputTokenP90Ms"),
             model.objectives.time_per_output_token_p90_ms,
             min_time_per_output_token_ms,
             "a token",
         ),
+        (
+            (*roles[0].model_path, "realTime", "deadlineMillis"),
+            model.real_time.deadline_millis if model.real_time else None,
+            _min_answer_ms,
+            "a mean answer",
+        ),
     )
-    for key, wanted, least_of, what in limits:
+    for path, wanted, least_of, what in limits:
         minimum = least_of(workers) if wanted is not None else None
         if wanted is not None and minimum is not None and minimum > wanted:
             message = (
-                f"got {wanted:g}, but {what} of deployment '{roles[0].deployment.name}' takes "
-                f"{minimum:.1f} ms even "
+                f"got {wanted:,g}, but {what} of deployment '{roles[0].deployment.name}' takes "
+                f"{minimum:,.1f} ms even "
                 "with no other request, according to the model's latency profile; raise it, or use more or "
                 "faster accelerators per worker"
             )
-            yield Finding((*roles[0].model_path, "objectives", key), message, "warning")
+            yield Finding(path, message, "warning")
     bound = bound_tokens_per_second(roles[-1])
     wanted_ms = model.objectives.time_per_output_token_p90_ms
     if bound is not None and wanted_ms is not None and 1000 / bound > wanted_ms:
@@ -124,3 +131,11 @@ def objective_findings(roles: Sequence[ResolvedWorkers]) -> Iterator[Finding]:
             "types or smaller weights",
             "warning",
         )
+
+
+def _min_answer_ms(roles: tuple[ResolvedWorkers, ...]) -> float | None:
+    """Return the time of a whole mean answer without other requests; None without a latency profile."""
+    first, each = time_to_first_token_ms(roles), min_time_per_output_token_ms(roles)
+    if first is None or each is None:
+        return None
+    return first + (roles[0].model.workload.output_tokens - 1) * each

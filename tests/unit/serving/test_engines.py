@@ -290,7 +290,14 @@ def found(blueprint: Blueprint) -> list[Finding]:
             "tensorrtLlm",
             "trtllm.trust_remote_code",
             "true",
-            "got 'trtllm.trust_remote_code', which is not an argument of tensorrtLlm",
+            "got 'trtllm.trust_remote_code', which is not an argument of Dynamo's workers with tensorrtLlm",
+        ),
+        # `trtllm-serve` has it, and Dynamo's workers do not start that server.
+        (
+            "tensorrtLlm",
+            "tool_parser",
+            "qwen3",
+            "got 'tool_parser', which is not an argument of Dynamo's workers with tensorrtLlm",
         ),
         (
             "tensorrtLlm",
