@@ -176,6 +176,21 @@ def _prefixes(spec: Spec) -> Iterator[tuple[Path, str]]:
             yield ("spec", "teams", index, "dataPrefixes", place), address
 
 
+@rule
+def prefixes_are_literal(spec: Spec) -> Iterator[Finding]:
+    """Warn of an asterisk in a prefix: inputs are compared with it letter by letter, and IAM is not.
+
+    IAM: "IAM JSON policy elements: Resource", wildcards in resource ARNs.
+    """
+    for path, address in _prefixes(spec):
+        if "*" in address:
+            message = (
+                f"got {quote(address)}: no input matches an asterisk that stands for other characters, but "
+                "IAM reads it so, and batch jobs may read more than the team may name; write the whole prefix"
+            )
+            yield Finding(path, message, "warning")
+
+
 _WORKERS = ("spec", "batch", "workers")
 
 

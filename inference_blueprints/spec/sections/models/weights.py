@@ -164,7 +164,8 @@ def entry_is_of_the_same_model(spec: Spec) -> Iterator[Finding]:
 
 
 _SIZE = re.compile(r"(?:\d+x)?\d+(?:\.\d+)?[bm]")
-_GENERATION = re.compile(r"[vkrm]?\d{1,2}(?:\.\d+)?")
+#: Also Gemma 3n and GLM-4v, whose layers are not those of Gemma 3 and GLM-4.
+_GENERATION = re.compile(r"[vkrm]?\d{1,2}(?:\.\d+)?[nv]?")
 
 
 def _named_traits(repository: str, entry: str) -> dict[str, str]:
