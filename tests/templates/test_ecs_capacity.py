@@ -15,6 +15,7 @@ import cdk_nag
 import pytest
 import yaml
 from aws_cdk import aws_ec2 as ec2
+from aws_cdk import aws_kms as kms
 
 import app
 import inference_catalog as catalog
@@ -76,6 +77,9 @@ def _synthesise(
         load_balancer_security_group=ec2.SecurityGroup(network, "Callers", vpc=vpc, allow_all_outbound=False),
         model_ports=[8000],
         insights=True,
+        encryption_key=kms.Key(network, "Key", enable_key_rotation=True),
+        runs_commands=False,
+        retention_days=30,
         env=env,
     )
     EcsCapacityStack(

@@ -15,9 +15,9 @@ from inference_catalog.limits import support_ends
 
 def warnings(name: str, now: datetime | None, **edits: str) -> list[str]:
     text = (blueprints_directory() / f"{name}.yaml").read_text(encoding="utf-8")
-    for found, put in edits.items():
-        assert found in text
-        text = text.replace(found, put, 1)
+    for old, put in edits.items():
+        assert old in text
+        text = text.replace(old, put, 1)
     found = [str(each) for each in parse_blueprint(text, "a.yaml", now=now).warnings]
     return [each for each in found if "support of" in each or "eks.version" in each]
 
