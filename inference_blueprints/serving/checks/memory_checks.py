@@ -126,11 +126,14 @@ def _does_not_fit(memory: MemoryEstimate, resolved: ResolvedWorkers) -> str:
     tokens = _request_tokens(resolved)
     request = tokens * memory.kv_bytes_per_token
     overhead = memory.activation_bytes + memory.reserved_bytes
+    name = engine_of(resolved).argument_names.memory_share
+    share = resolved.model.engine.arguments.get(name)
+    limit = "" if share is None else f" with '{name}' {share}"
     return (
         f"got {resolved.workers.tensor_parallel_size}, but {resolved.shape.name} does not fit: each "
         f"{resolved.accelerator.core.name} needs {_gib(memory.weights_bytes)} for weights, {_gib(overhead)} "
-        f"for activations and reserve and {_gib(request)} for the KV cache of one request of {tokens} "
-        f"tokens, and has {_gib(memory.total_bytes)}"
+        f"for activations and reserve and {_gib(request)} for the KV cache of one request of {tokens:,} "
+        f"tokens, and has {_gib(memory.total_bytes)}{limit}"
     )
 
 

@@ -74,7 +74,8 @@ class TensorRtLlm(ServingEngine):
     def memory_share(self, memory: MemoryEstimate, device_bytes: int) -> float:
         """Return ``--free-gpu-memory-fraction``: the KV cache's part of the memory that is otherwise free."""
         kv_cache_bytes = max(0, memory.kv_cache_bytes)
-        return kv_cache_bytes / (kv_cache_bytes + device_bytes - memory.total_bytes)
+        free_bytes = kv_cache_bytes + device_bytes - memory.total_bytes
+        return kv_cache_bytes / free_bytes if free_bytes else 0.0  # weights that do not fit leave nothing
 
     def utilization(self, share: float, whole: MemoryEstimate) -> float:
         """Return the filled part of the device when the KV cache takes a share of the free memory."""

@@ -129,7 +129,7 @@ def test_a_model_larger_than_its_accelerator_is_refused_with_the_sum_and_a_remed
     assert finding.path == (*WORKERS, "tensorParallelSize")
     assert "61.0 GiB for weights" in finding.message
     assert "has 39.9 GiB" in finding.message
-    assert "for the KV cache of one request of 3200 tokens" in finding.message
+    assert "for the KV cache of one request of 3,200 tokens" in finding.message
     assert "cheapest types on which it fits: " in finding.message
 
 
@@ -173,7 +173,16 @@ def test_a_cache_that_cuts_long_requests_off_is_a_warning(make_blueprint: Make) 
 def test_a_length_that_the_user_insists_on_must_fit(make_blueprint: Make) -> None:
     arguments = {"max-model-len": 40_000, "gpu-memory-utilization": 0.5}
     finding = only(serving_findings(make_blueprint(engine={"vllm": {"args": arguments}})))
-    assert "one request of 40000 tokens" in finding.message
+    assert "one request of 40,000 tokens" in finding.message
+    # Otherwise nothing says that larger GPUs are not the remedy.
+    assert "and has 22.2 GiB with 'gpu-memory-utilization' 0.5;" in finding.message
+
+
+def test_a_share_of_the_memory_that_weights_leave_free_where_they_leave_nothing(make_blueprint: Make) -> None:
+    """Red if the share is computed from it: the command ended with a division by zero."""
+    engine = {"tensorrtLlm": {"args": {"free-gpu-memory-fraction": 0.5}}}
+    findings = serving_findings(make_blueprint(weights={"huggingFace": "Qwen/Qwen3-32B"}, engine=engine))
+    assert "Qwen/Qwen3-32B does not fit" in only(findings).message
 
 
 def test_a_workload_beyond_the_cache_is_refused_with_a_number_of_replicas_that_would_do(
