@@ -18,7 +18,7 @@ from inference_blueprints.report.plan.section import PlanSummary
 from inference_blueprints.report.plan.sections.addresses import ADDRESSES
 from inference_blueprints.report.plan.sections.cold_starts import COLD_STARTS
 from inference_blueprints.report.plan.sections.cost import PLATFORM_COST
-from inference_blueprints.report.plan.sections.objectives import OBJECTIVES
+from inference_blueprints.report.plan.sections.objectives import OBJECTIVES, ObjectiveCheck
 from inference_blueprints.report.plan.sections.pools import POOLS, TOTALS
 from inference_blueprints.report.plan.sections.quotas import QUOTAS
 from inference_blueprints.report.plan.sections.tokens import TOKEN_PRICES, WITHOUT_PROFILE
@@ -469,6 +469,23 @@ def test_the_first_token_waits_where_the_peak_is_not_served(quickstart_document:
     behind = 54 * 8 - 54 * price.requests_per_second
     assert check.queued_ms == pytest.approx(1000 * behind / price.requests_per_second)
     assert check.is_missed is True
+
+
+def test_the_deadline_of_real_time_is_held_against_a_whole_answer_at_the_peak(
+    quickstart_document: dict[str, Any],
+) -> None:
+    """A deadline that one request alone keeps was silent where an answer at the peak took longer."""
+
+    def check(deadline_ms: float) -> ObjectiveCheck:
+        model = {"realTime": {"deadlineMillis": deadline_ms}}
+        [found] = _plan(quickstart_document, {"model": model})[OBJECTIVES]
+        return found
+
+    price = _plan(quickstart_document, {})[TOKEN_PRICES][0]
+    answer = check(60_000).planned_ms
+    assert answer is not None
+    assert answer > 200 * price.time_per_output_token_ms
+    assert (check(answer / 1.2).is_missed, check(answer * 1.2).is_missed) == (True, None)
 
 
 def test_a_time_per_token_near_its_objective_is_left_to_a_replay(quickstart_document: dict[str, Any]) -> None:
