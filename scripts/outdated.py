@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import itertools
 import re
+import shutil
 import subprocess
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -86,7 +87,9 @@ def benchmark_table(
 
 
 def _changed_since(commit: str, files: Sequence[str]) -> Sequence[str] | None:
-    """Return which of some files differ from a commit; None if git does not know it."""
+    """Return which of some files differ from a commit; None if git does not know it, or is not there."""
+    if not shutil.which("git"):
+        return None
     command = ["git", "diff", "--name-only", commit, "--", *files]
     ran = subprocess.run(command, cwd=root(), capture_output=True, text=True, check=False)
     return None if ran.returncode else ran.stdout.split()

@@ -324,4 +324,5 @@ def _image_arguments(resolved: ResolvedWorkers) -> dict[str, Argument]:
 
 def _json(value: Mapping[str, object]) -> str:
     """Render a JSON argument, the same each time."""
-    return json.dumps(value, separators=(",", ":"))
+    # The text of a value that is not valid is undecidable, as is each use of it.
+    return json.dumps(value, default=str, separators=(",", ":"))
