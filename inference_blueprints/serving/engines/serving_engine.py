@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -21,6 +22,13 @@ from inference_blueprints.serving.weights_loading import weights_environment
 from inference_blueprints.spec.types import ArgumentValue, Model
 from inference_catalog import Accelerator
 from inference_catalog.model import DraftMethod
+
+
+def json_argument(value: Mapping[str, object]) -> str:
+    """Return an argument in JSON, the same each time."""
+    # The text of a value that is not valid is undecidable, as is each use of it.
+    return json.dumps(dict(value), default=str, separators=(",", ":"))
+
 
 # The server of an engine that answers the OpenAI API itself, without a router in front of it.
 

@@ -5,7 +5,6 @@ Flags and defaults are those of the release that the catalogue pins (``sglang/sr
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from types import MappingProxyType
 
@@ -17,6 +16,7 @@ from inference_blueprints.serving.engines.serving_engine import (
     ServingEngine,
     TransferCounters,
     find_draft,
+    json_argument,
 )
 from inference_blueprints.serving.estimates.cache_tiers import host_cache_mib
 from inference_blueprints.serving.estimates.image_inputs import allowed_domains, image_pixels, splits_by_image
@@ -145,7 +145,7 @@ class Sglang(ServingEngine):
         if resolved.role == "prefill":
             planned["host"] = _EVERY_ADDRESS
         if resolved.publishes_kv_events:
-            planned["kv-events-config"] = _json(KV_EVENTS)
+            planned["kv-events-config"] = json_argument(KV_EVENTS)
         return planned
 
     def environment(self, resolved: ResolvedWorkers) -> Mapping[str, EnvironmentValue]:
@@ -200,15 +200,9 @@ def _image_arguments(resolved: ResolvedWorkers) -> dict[str, Argument]:
         return {}
     maximum = {"image": media.images_per_request if media else 0, "video": 0, "audio": 0}
     return {
-        "limit-mm-data-per-request": _json(maximum),
+        "limit-mm-data-per-request": json_argument(maximum),
         "allowed-media-domains": allowed_domains(resolved),
         **({"enable-multimodal": True} if media else {}),
-        **({"mm-process-config": _json({"image": pixels})} if pixels else {}),
+        **({"mm-process-config": json_argument({"image": pixels})} if pixels else {}),
         **({"mm-enable-dp-encoder": True} if media and splits_by_image(resolved) else {}),
     }
-
-
-def _json(value: Mapping[str, object]) -> str:
-    """Render a JSON argument, the same each time."""
-    # The text of a value that is not valid is undecidable, as is each use of it.
-    return json.dumps(dict(value), default=str, separators=(",", ":"))

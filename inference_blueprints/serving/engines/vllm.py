@@ -5,7 +5,6 @@ Flags and defaults are those of the release that the catalogue pins (``vllm/engi
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 
@@ -27,6 +26,7 @@ from inference_blueprints.serving.engines.serving_engine import (
     ServingEngine,
     TransferCounters,
     find_draft,
+    json_argument,
 )
 from inference_blueprints.serving.estimates.cache_tiers import host_cache_mib, shared_cache_environment
 from inference_blueprints.serving.estimates.image_inputs import allowed_domains, image_pixels, splits_by_image
@@ -222,7 +222,7 @@ class Vllm(ServingEngine):
         if draft:
             chosen = {"method": draft.method, "model": draft.repository}
             chosen |= {"revision": draft.revision} if draft.revision else {}
-        return {"speculative-config": _json({**chosen, "num_speculative_tokens": speculation.tokens})}
+        return {"speculative-config": json_argument({**chosen, "num_speculative_tokens": speculation.tokens})}
 
     def server_arguments(
         self, arguments: Mapping[str, Argument], port: int, stream_seconds: int
@@ -254,7 +254,7 @@ class Vllm(ServingEngine):
             planned["revision"] = weights.revision
         if streamed:
             planned["load-format"] = "runai_streamer"
-            planned["model-loader-extra-config"] = _json(_STREAMER)
+            planned["model-loader-extra-config"] = json_argument(_STREAMER)
         planned |= {
             **_parallelism(resolved),
             **self.argument_names.sizing_arguments(sizing),
@@ -267,9 +267,9 @@ class Vllm(ServingEngine):
             planned["disaggregation-mode"] = resolved.role
         transfer = connectors(resolved, sizing.block_size)
         if transfer:
-            planned["kv-transfer-config"] = _json(transfer)
+            planned["kv-transfer-config"] = json_argument(transfer)
         if resolved.publishes_kv_events:
-            planned["kv-events-config"] = _json({**KV_EVENTS, "enable_kv_cache_events": True})
+            planned["kv-events-config"] = json_argument({**KV_EVENTS, "enable_kv_cache_events": True})
         return planned
 
     def environment(self, resolved: ResolvedWorkers) -> Mapping[str, EnvironmentValue]:
@@ -315,14 +315,8 @@ def _image_arguments(resolved: ResolvedWorkers) -> dict[str, Argument]:
     if media is None:
         return {"language-model-only": True} if resolved.shape.vision else {}
     return {
-        "limit-mm-per-prompt": _json({"image": media.images_per_request, "video": 0}),
+        "limit-mm-per-prompt": json_argument({"image": media.images_per_request, "video": 0}),
         "allowed-media-domains": allowed_domains(resolved),
-        **({"mm-processor-kwargs": _json(pixels)} if pixels else {}),
+        **({"mm-processor-kwargs": json_argument(pixels)} if pixels else {}),
         **({"mm-encoder-tp-mode": "data"} if splits_by_image(resolved) else {}),
     }
-
-
-def _json(value: Mapping[str, object]) -> str:
-    """Render a JSON argument, the same each time."""
-    # The text of a value that is not valid is undecidable, as is each use of it.
-    return json.dumps(value, default=str, separators=(",", ":"))

@@ -7,13 +7,12 @@ Documents named here are those of aws-neuron/aws-neuron-sdk at the commit in tha
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Mapping
 from dataclasses import replace
 
 from inference_blueprints.serving.command_line import Argument, command_line
-from inference_blueprints.serving.engines.serving_engine import ArgumentNames, ServingEngine
+from inference_blueprints.serving.engines.serving_engine import ArgumentNames, ServingEngine, json_argument
 from inference_blueprints.serving.engines.vllm import VLLM_SERVER, serve_arguments
 from inference_blueprints.serving.estimates.memory_estimate import MemoryEstimate
 from inference_blueprints.serving.estimates.node_copies import model_location, reads_node_copy
@@ -142,7 +141,7 @@ def _plug_in_arguments(
         **names.sizing_arguments(sizing),
         names.block_size: route.block_size,
         "enable-prefix-caching": True,
-        "additional-config": _json({"neuron_config": settings}),
+        "additional-config": json_argument({"neuron_config": settings}),
     }
 
 
@@ -160,16 +159,10 @@ def _nxd_arguments(sizing: Sizing) -> dict[str, Argument]:
         "block-size": sizing.max_model_len,
         "num-gpu-blocks-override": sizing.max_num_seqs,
         "enable-prefix-caching": False,
-        "additional-config": _json({"override_neuron_config": settings}),
+        "additional-config": json_argument({"override_neuron_config": settings}),
     }
 
 
 def _doubled_up_to(maximum: int) -> list[int]:
     """Return the powers of two below a number, and the number itself."""
     return [*(2**power for power in range(math.ceil(math.log2(maximum)))), maximum]
-
-
-def _json(value: Mapping[str, object]) -> str:
-    """Render a JSON argument, the same each time."""
-    # The text of a value that is not valid is undecidable, as is each use of it.
-    return json.dumps(value, default=str, separators=(",", ":"))

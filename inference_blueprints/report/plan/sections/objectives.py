@@ -59,16 +59,11 @@ def _checks(basis: PlanBasis) -> Iterator[ObjectiveCheck]:
     prices = {(price.model, price.deployment): price for price in basis[TOKEN_PRICES]}
     for roles in basis.deployments.values():
         model = roles[0].model
-        deployment, wanted, real_time = (
-            (model.name, roles[0].deployment.name),
-            model.objectives,
-            model.real_time,
-        )
+        deployment, wanted = (model.name, roles[0].deployment.name), model.objectives
         price = prices.get(deployment)
         first = time_to_first_token_ms(roles)
         # Workers that are overloaded let requests wait, and have fewer at once than they could hold.
-        is_carried = price is not None and price.carries_the_peak
-        token = price.time_per_output_token_ms if price and is_carried else None
+        token = price.time_per_output_token_ms if price and price.carries_the_peak else None
         token = token or min_time_per_output_token_ms(roles)
         if wanted.time_to_first_token_p90_ms is not None:
             yield ObjectiveCheck(
@@ -82,10 +77,10 @@ def _checks(basis: PlanBasis) -> Iterator[ObjectiveCheck]:
             yield ObjectiveCheck(
                 *deployment, "timePerOutputTokenP90Ms", wanted.time_per_output_token_p90_ms, token
             )
-        if real_time is not None:
+        if model.real_time is not None:
             answer = None if first is None or token is None else first + model.workload.output_tokens * token
             yield ObjectiveCheck(
-                *deployment, "deadlineMillis", real_time.deadline_millis, answer, _queued_ms(price)
+                *deployment, "deadlineMillis", model.real_time.deadline_millis, answer, _queued_ms(price)
             )
 
 
