@@ -44,6 +44,7 @@ def edge_of(peak: float) -> EdgeSummary:
     model = spec.models[0].model_copy(update={"workload": workload, "objectives": _OBJECTIVES})
     prices = prices_for(spec.environment.region, None)
     return edge_summary(
+        spec,
         model,
         rules=len(spec.models),
         zones=len(platform_zones(spec.environment)),

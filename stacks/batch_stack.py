@@ -10,6 +10,7 @@ from aws_cdk import aws_ec2 as ec2
 from constructs import Construct
 
 import inference_catalog as catalog
+from inference_blueprints.serving.traffic import model_traffic
 from inference_blueprints.serving.types import ServingPlan
 from inference_blueprints.spec.types import (
     Batch,
@@ -17,7 +18,7 @@ from inference_blueprints.spec.types import (
     BatchWorkers,
     Model,
     SignalStore,
-    Team,
+    Spec,
     Workload,
 )
 from inference_constructs.batch import (
@@ -54,10 +55,9 @@ class BatchStack(cdk.Stack):
     """The API, the state machine and the workers of batch jobs.
 
     platform: `metadata.name`.
-    batch, teams, models: Sections of the blueprint.
+    spec, batch: The blueprint's section, and its part on batch.
     store: Tables and bucket of batch jobs.
-    signal_store, signals: The blueprint's section, and access to the store; None if jobs do not publish
-        signals.
+    signals: Access to the signal store; None if jobs do not publish signals.
     vpc, vpc_cidr: VPC from which the API is reachable, and its IPv4 range.
     gateway: The models' load balancer.
     limited: Models whose places the capacity shift limits.
@@ -69,12 +69,10 @@ class BatchStack(cdk.Stack):
         construct_id: str,
         *,
         platform: str,
+        spec: Spec,
         batch: Batch,
-        teams: Sequence[Team],
-        models: Sequence[Model],
         plan: ServingPlan,
         store: BatchStore,
-        signal_store: SignalStore | None,
         signals: SignalAccess | None,
         vpc: ec2.IVpc,
         vpc_cidr: str,
@@ -84,14 +82,11 @@ class BatchStack(cdk.Stack):
         env: cdk.Environment,
     ) -> None:
         super().__init__(scope, construct_id, env=env)
-        by_name = {model.name: model for model in models}
         configuration = Configuration(
             platform=platform,
-            queues=tuple(
-                queue_configuration(queue, by_name[queue.model], plan, batch) for queue in batch.queues
-            ),
-            teams=tuple(BatchTeam.from_values(team.model_dump()) for team in teams),
-            signals=_signals(signal_store) if signal_store else (),
+            queues=tuple(queue_configuration(spec, batch, queue, plan) for queue in batch.queues),
+            teams=tuple(BatchTeam.from_values(team.model_dump()) for team in spec.teams),
+            signals=_signals(spec.signal_store) if spec.signal_store else (),
         )
         self.jobs = BatchJobs(
             self,
@@ -192,16 +187,18 @@ def _pacing(workers: BatchWorkers, headers: Mapping[str, str]) -> dict[str, str]
     return pacing | marks
 
 
-def queue_configuration(queue: BatchQueue, model: Model, plan: ServingPlan, batch: Batch) -> Queue:
+def queue_configuration(spec: Spec, batch: Batch, queue: BatchQueue, plan: ServingPlan) -> Queue:
     """Return a queue as the functions read it."""
-    images = model.workload.images
+    model = next(each for each in spec.models if each.name == queue.model)
+    traffic = model_traffic(spec, model)
+    images = traffic.means.images
     return Queue(
         name=queue.name,
         model=queue.model,
         priority=queue.priority,
         deadline_hours=queue.deadline_hours,
         keep_days=batch.keep_days,
-        capacity=_capacity(queue, model.workload, batch.workers),
+        capacity=_capacity(queue, traffic.means, batch.workers),
         limits=JobLimits(request_tokens=_longest_request(plan, model)),
         request_limits=catalog.request_limits(model.engine.chosen).as_record(),
         image_steps=images.steps if images else 0,

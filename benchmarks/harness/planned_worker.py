@@ -59,7 +59,7 @@ def planned_worker(name: str) -> PlannedWorker:
     profile, seconds = speeds(role), request_seconds(role)
     if profile is None or seconds is None or worker.scaling is None:
         raise BenchmarkError(f"{name}: no latency profile for its workers, or they are not elastic")
-    prefill = prefill_ms(profile, role.model.workload) / 1000.0
+    prefill = prefill_ms(profile, role.traffic.means) / 1000.0
     start = headroom((role,), (worker.image,), worker.scaling.polling_seconds)
     model = WorkerModel(
         slots=worker_load(role).requests,
@@ -68,7 +68,7 @@ def planned_worker(name: str) -> PlannedWorker:
         cold_start_seconds=start.start_seconds,
         objective_seconds=prefill_seconds(role.model.objectives),
     )
-    return PlannedWorker(model, role.model.workload.input_tokens, _rendered(deployment))
+    return PlannedWorker(model, role.traffic.means.input_tokens, _rendered(deployment))
 
 
 def _rendered(deployment: DeploymentPlan) -> dict[str, Any]:

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 import inference_catalog as catalog
 from inference_blueprints.serving.engines.worker_sizing import worker_memory, worker_sizing
 from inference_blueprints.serving.estimates.request_estimates import (
-    deployment_requests_per_second,
     unique_tokens,
     worker_requests_per_second,
 )
@@ -153,7 +152,7 @@ def speeds(resolved: ResolvedWorkers, find: ProfileFinder = catalog.latency_prof
     find: Source of profiles; the catalogue by default.
     """
     size = resolved.tensor_parallel_size
-    writes = resolved.model.task == "generate" and resolved.model.workload.output_tokens > 0
+    writes = resolved.model.task == "generate" and resolved.traffic.means.output_tokens > 0
     if not writes or resolved.workers.accelerators != size or resolved.workers.expert_parallel:
         return None
     return find(resolved.device_shape.name, resolved.accelerator.name, size, resolved.model.engine.chosen)
@@ -177,7 +176,7 @@ def role_capacity(
     Returns: None without a latency profile, or without memory for one request.
     """
     profile = speeds(resolved, find)
-    workload, replicas = resolved.model.workload, resolved.workers.maximum
+    workload, replicas = resolved.traffic.means, resolved.workers.maximum
     at_once = concurrent_requests(workload, worker_sizing(resolved))
     if profile is None or at_once < 1:
         return None
@@ -203,7 +202,7 @@ def serves_its_peak(resolved: ResolvedWorkers) -> bool | None:
 
     Most do with as many requests as they can hold, which is one step of the calculation.
     """
-    profile, workload = speeds(resolved), resolved.model.workload
+    profile, workload = speeds(resolved), resolved.traffic.means
     at_once = concurrent_requests(workload, worker_sizing(resolved))
     if profile is None or at_once < 1:
         return None
@@ -225,7 +224,7 @@ def time_to_first_token_ms(roles: tuple[ResolvedWorkers, ...]) -> float | None:
     Returns: None without a latency profile.
     """
     profile = speeds(roles[0])
-    return None if profile is None else prefill_ms(profile, roles[0].model.workload)
+    return None if profile is None else prefill_ms(profile, roles[0].traffic.means)
 
 
 def min_time_per_output_token_ms(roles: tuple[ResolvedWorkers, ...]) -> float | None:
@@ -237,7 +236,7 @@ def min_time_per_output_token_ms(roles: tuple[ResolvedWorkers, ...]) -> float | 
     profile = speeds(roles[-1])
     if profile is None:
         return None
-    return operation(profile, roles[-1].model.workload, 1, decodes_only=True).time_per_output_token_ms
+    return operation(profile, roles[-1].traffic.means, 1, decodes_only=True).time_per_output_token_ms
 
 
 _BYTES_PER_MEGABIT = 125_000
@@ -252,7 +251,7 @@ def transfer_bytes(prefill: ResolvedWorkers) -> float:
     # Latent attention is stored whole on every device, and one copy moves.
     copies = 1 if prefill.shape.attention == "mla" else prefill.tensor_parallel_size
     copies *= prefill.pipeline_parallel_size
-    return prefill.model.workload.input_tokens * memory.kv_bytes_per_token * copies
+    return prefill.traffic.means.input_tokens * memory.kv_bytes_per_token * copies
 
 
 def transfer_seconds(prefill: ResolvedWorkers, decode: ResolvedWorkers) -> float:
@@ -285,9 +284,9 @@ def _share(instance_type: InstanceType, resolved: ResolvedWorkers) -> float:
 
 def images_per_second(resolved: ResolvedWorkers) -> float:
     """Return the images per second of a deployment at the model's peak; 0 for models that make none."""
-    images = resolved.model.workload.images
+    images = resolved.traffic.means.images
     each = images.per_request if images else 0
-    return deployment_requests_per_second(resolved.model, resolved.deployment) * each
+    return resolved.traffic.requests_per_second * each
 
 
 def image_speed(resolved: ResolvedWorkers, speeds: Iterable[ImageSpeed] | None = None) -> ImageSpeed | None:
@@ -298,7 +297,7 @@ def image_speed(resolved: ResolvedWorkers, speeds: Iterable[ImageSpeed] | None =
 
     speeds: The published speeds; those of the catalogue by default.
     """
-    images, name = resolved.model.workload.images, resolved.model.weights.hugging_face
+    images, name = resolved.traffic.means.images, resolved.model.weights.hugging_face
     if images is None:
         return None
     wanted = (

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Literal, cast
 
 import inference_catalog as catalog
+from inference_blueprints.serving.traffic import Traffic, deployment_traffic
 from inference_blueprints.spec import types as spec
 from inference_blueprints.spec.invalid_values import usable
 from inference_catalog.catalogue import shipped
@@ -41,6 +42,11 @@ class ResolvedWorkers:
     """The pool's accelerator."""
     engine: catalog.Engine
     """The catalogue's entry of the engine."""
+
+    @property
+    def traffic(self) -> Traffic:
+        """The requests that the workers' deployment has to serve."""
+        return deployment_traffic(self.blueprint.spec, self.model, self.deployment)
 
     @property
     def device_shape(self) -> catalog.Model:

@@ -22,6 +22,7 @@ from inference_blueprints.measure.replay.trace_replay import (
 from inference_blueprints.measure.statistics import amount
 from inference_blueprints.report.plan.summary import summarise
 from inference_blueprints.serving.plan import build_plan
+from inference_blueprints.serving.traffic import model_traffic
 from inference_blueprints.spec.types import Blueprint
 from inference_contracts.errors import UserError
 from inference_local.batch.batch_outcome import BatchOutcome
@@ -205,7 +206,7 @@ async def _replay_all(
         replay_async(
             running[model.name].base_url,
             model.name,
-            engines.replayed_workload(model.workload),
+            engines.replayed_workload(model_traffic(loaded.blueprint.spec, model).means),
             running[model.name].context_length,
             seconds=seconds or (RAMP_SECONDS if ramp else DEFAULT_SECONDS),
             follows_ramp=ramp is not None,

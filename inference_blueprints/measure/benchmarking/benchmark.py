@@ -37,6 +37,7 @@ from inference_blueprints.measure.tuning.traces import BLOCK_TOKENS, read_trace
 from inference_blueprints.report.plan.summary import summarise
 from inference_blueprints.serving.plan import build_plan
 from inference_blueprints.serving.resolved import resolve
+from inference_blueprints.serving.traffic import model_traffic
 from inference_blueprints.spec.types import Blueprint, Workload
 from inference_contracts.errors import UserError
 
@@ -271,11 +272,10 @@ def prepare(
         if process.engine
     ]
     bounds = Bounds(seconds, requests, min(contexts))
-    return (
-        read_requests(trace, bounds)
-        if trace
-        else generate_requests(blueprint.spec.models[model_index].workload, bounds)
-    )
+    if trace:
+        return read_requests(trace, bounds)
+    model = blueprint.spec.models[model_index]
+    return generate_requests(model_traffic(blueprint.spec, model).means, bounds)
 
 
 def load_test(

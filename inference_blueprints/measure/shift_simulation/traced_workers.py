@@ -15,7 +15,6 @@ import numpy
 
 from inference_blueprints.serving.autoscaling.request_rates import RequestRates, demand_per_minute
 from inference_blueprints.serving.checks.objective_checks import longest_start
-from inference_blueprints.serving.estimates.request_estimates import deployment_requests_per_second
 from inference_blueprints.serving.estimates.worker_start import WorkerStart
 from inference_blueprints.serving.resolved import resolve
 from inference_blueprints.serving.scaling.shift_of_plan import shift_configuration_of
@@ -107,7 +106,7 @@ def moved_workers(
             workers=workers,
             places=configuration.batch_share(workers),
             reason=worker_load(decoding).reason,
-            peak_requests_per_second=deployment_requests_per_second(decoding.model, decoding.deployment),
+            peak_requests_per_second=decoding.traffic.requests_per_second,
             seconds=request_seconds(decoding),
             start=longest_start(elastic),
         )

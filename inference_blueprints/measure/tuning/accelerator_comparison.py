@@ -225,7 +225,7 @@ def _simulated(
         profile, capacity = speeds(resolved, find), role_capacity(resolved, find)
         if profile is None or capacity is None:
             continue
-        workload, limit = resolved.model.workload, resolved.model.objectives.time_per_output_token_p90_ms
+        workload, limit = resolved.traffic.means, resolved.model.objectives.time_per_output_token_p90_ms
         workers = kind.accelerator_count // size
         split = f"{counted(workers, 'worker')} with {counted(size, 'device')} each"
         if profile.model != resolved.device_shape.name:

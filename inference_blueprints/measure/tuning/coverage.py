@@ -19,6 +19,7 @@ from inference_blueprints.measure.tuning.traces import UserTrace
 from inference_blueprints.serving.checks.serving_checks import serving_findings
 from inference_blueprints.serving.engines import ENGINES
 from inference_blueprints.serving.resolved import resolve
+from inference_blueprints.serving.traffic import model_traffic
 from inference_blueprints.spec.rule_table import rule_findings
 from inference_blueprints.spec.types import Blueprint, Model, Workers, Workload
 from inference_catalog import LatencyProfile
@@ -103,7 +104,7 @@ def what_is_not_covered(
             "caches that workers share, or the host memory of SGLang workers."
         )
     if trace is not None and isinstance(demand, RecordedWorkload):
-        yield from _trace_notes(model.workload, trace, demand)
+        yield from _trace_notes(model_traffic(blueprint.spec, model).means, trace, demand)
     longest = answer_seconds(model, demand.means)
     if demand.seconds < ANSWERS * longest:
         yield (

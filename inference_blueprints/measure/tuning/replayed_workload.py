@@ -17,6 +17,7 @@ from inference_blueprints.measure.simulation.offline_replay import (
 )
 from inference_blueprints.measure.simulation.simulated_workers import SimulatedWorkers
 from inference_blueprints.serving.estimates.request_estimates import decode_seconds, prefill_seconds
+from inference_blueprints.serving.traffic import own_means
 from inference_blueprints.spec.types import Model, Workload
 from inference_contracts.errors import UserError
 
@@ -159,11 +160,10 @@ def router_of(model: Model) -> Router:
 
 def limits_of(model: Model) -> LatencyLimits:
     """Return the objectives; if the blueprint states none, the defaults of its checks."""
+    means = own_means(model)
     return LatencyLimits(
         time_to_first_token_p90_ms=prefill_seconds(model.objectives) * _MS,
-        time_per_output_token_p90_ms=decode_seconds(model.workload, model.objectives)
-        * _MS
-        / model.workload.output_tokens,
+        time_per_output_token_p90_ms=decode_seconds(means, model.objectives) * _MS / means.output_tokens,
     )
 
 
@@ -182,7 +182,7 @@ def long_enough(requests: Sequence[RecordedRequest], model: Model) -> tuple[Reco
     while True:
         part = busiest(requests, number)
         output = math.ceil(sum(request.output_tokens for request in part) / len(part))
-        means = model.workload.model_copy(update={"output_tokens": output})
+        means = own_means(model).model_copy(update={"output_tokens": output})
         wanted = ANSWERS * answer_seconds(model, means)
         if part[-1].arrival_seconds >= wanted or number >= min(_LAST_REQUESTS, len(requests)):
             return part

@@ -41,6 +41,7 @@ from inference_blueprints.report.plan.summary import summarise
 from inference_blueprints.report.pricing.rates import CustomRates, prices_for
 from inference_blueprints.serving.plan import build_plan
 from inference_blueprints.serving.resolved import resolve
+from inference_blueprints.serving.traffic import model_traffic
 from inference_blueprints.spec.types import Blueprint
 from inference_contracts.errors import UserError
 
@@ -193,7 +194,8 @@ def demand_of(blueprint: Blueprint, model_index: int, trace: UserTrace | None) -
     """
     model = blueprint.spec.models[model_index]
     if trace is None:
-        return StatedWorkload(model.workload, answer_seconds(model, model.workload))
+        means = model_traffic(blueprint.spec, model).means
+        return StatedWorkload(means, answer_seconds(model, means))
     return recorded_workload(long_enough(trace.requests, model), BLOCK_TOKENS)
 
 

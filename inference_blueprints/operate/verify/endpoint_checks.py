@@ -26,6 +26,7 @@ from inference_blueprints.operate.kubernetes import KubectlFailed
 from inference_blueprints.operate.verify import answer_checks
 from inference_blueprints.operate.verify.answer_checks import embeddings, generated_images
 from inference_blueprints.operate.verify.serving_access import ANSWER_SECONDS, ServedPlatform
+from inference_blueprints.serving.traffic import own_means
 from inference_blueprints.serving.types import DeploymentPlan
 from inference_blueprints.spec.types import Model
 
@@ -70,7 +71,7 @@ async def ask(endpoint: CheckedEndpoint) -> AsyncIterator[CheckResult]:
             name, seconds = endpoint.model.name, endpoint.timeout_seconds
             yield await embeddings(session, endpoint.base_url, name, endpoint.label, seconds)
             return
-        if images := endpoint.model.workload.images:
+        if images := own_means(endpoint.model).images:
             name, seconds = endpoint.model.name, endpoint.timeout_seconds
             yield await generated_images(
                 session, endpoint.base_url, name, endpoint.label, seconds, images=images
@@ -193,7 +194,7 @@ class _EndpointChecks:
 
     async def objectives(self, tokens_a_word: float) -> list[CheckResult]:
         """Send a small load of the workload's lengths, and compare latencies with the objectives."""
-        workload = self._model.workload
+        workload = own_means(self._model)
         words = max(1, round(workload.input_tokens / tokens_a_word))
         shared_words = round(words * workload.shared_prefix_ratio)
         shared = _text(shared_words)

@@ -27,8 +27,8 @@ from inference_blueprints.report.picture.drawing import INK, MUTED, Area, Arrow,
 from inference_blueprints.report.picture.flows import draw_flows, explained, flows
 from inference_blueprints.report.picture.pool_blocks import Tag, TaggedLines, device, pools_frame, tags
 from inference_blueprints.report.picture.scene import OWN_BUCKET, Scene, counted, first_names
-from inference_blueprints.serving.estimates.request_estimates import deployment_requests_per_second
 from inference_blueprints.serving.streaming import job_size, topic_partitions
+from inference_blueprints.serving.traffic import deployment_traffic, model_traffic
 from inference_blueprints.serving.types import DeploymentPlan, ServingPlan
 from inference_blueprints.spec.types import Batch, Blueprint, Kafka, Model, SignalStore, Spec, StreamingJob
 from inference_catalog.node_facts import NEURON_SCHEDULER
@@ -356,12 +356,12 @@ def _frontends(scene: Scene, model_tags: Mapping[str, Tag]) -> Block:
         TaggedLines(
             model_tags[model.name],
             model.name if len(plan.deployments) == 1 else f"{model.name}/{deployment.name}",
-            (_rate_words(model, deployment),)
+            (_rate_words(scene.blueprint.spec, model, deployment),)
             if are_many
             else (
                 plan.catalog_name,
                 _entry_point_words(deployment, model.routing.chosen),
-                _workload_words(model, deployment),
+                _workload_words(scene.blueprint.spec, model, deployment),
             ),
         )
         for model, plan, deployment in served
@@ -380,21 +380,22 @@ def _entry_point_words(deployment: DeploymentPlan, routing: str) -> str:
     return counted(deployment.entry_point.replicas, noun)
 
 
-def _workload_words(model: Model, plan: DeploymentPlan) -> str:
+def _workload_words(spec: Spec, model: Model, plan: DeploymentPlan) -> str:
     """Return such as ``3,000 tokens in, 200 out, 2/s``, or ``1 image of …``."""
-    workload = model.workload
+    workload = model_traffic(spec, model).means
     tokens = f"{workload.input_tokens:,} tokens in, {workload.output_tokens:,} out"
     if model.task == "embed":
         tokens = f"{workload.input_tokens:,} tokens in, a vector out"
     if images := workload.images:
         tokens = f"{counted(images.per_request, 'image')} of {images.size}"
-    return f"{tokens}, {_rate_words(model, plan)}"
+    return f"{tokens}, {_rate_words(spec, model, plan)}"
 
 
-def _rate_words(model: Model, plan: DeploymentPlan) -> str:
+def _rate_words(spec: Spec, model: Model, plan: DeploymentPlan) -> str:
     """Return such as ``2/s``, or ``1 of 2/s`` for a deployment with a part of the model's requests."""
     deployment = next(each for each in model.deployments if each.name == plan.name)
-    part, whole = deployment_requests_per_second(model, deployment), model.workload.peak_requests_per_second
+    whole = model_traffic(spec, model).requests_per_second
+    part = deployment_traffic(spec, model, deployment).requests_per_second
     return f"{whole:g}/s" if part == whole else f"{number(part)} of {whole:g}/s"
 
 

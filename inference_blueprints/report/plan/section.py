@@ -165,4 +165,4 @@ class PlanBasis:
         spec = self.spec
         if spec.batch is None:
             return ()
-        return batch_days(spec.batch, spec.models, publishes=spec.signal_store is not None)
+        return batch_days(spec, spec.batch)

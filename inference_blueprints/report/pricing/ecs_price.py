@@ -36,7 +36,7 @@ def ecs_items(roles: Sequence[ResolvedWorkers], hours: int, *, has_managed_hosts
     usd, tasks = 0.0, 0
     routed = {each.release: each for each in roles if not STACKS[each.model.stack.chosen].serves_directly}
     for each in routed.values():
-        wanted = frontend_size(each.model, each.deployment)
+        wanted = frontend_size(each.model, each.traffic)
         size = fargate_size(wanted.cpu, wanted.memory_mib)
         tasks += wanted.replicas
         usd += wanted.replicas * _task_usd(size.cpu_units / _UNITS, size.memory_mib / MIB_PER_GIB)

@@ -20,6 +20,7 @@ from inference_blueprints.serving.estimates.node_copies import weight_downloads
 from inference_blueprints.serving.estimates.request_estimates import request_seconds
 from inference_blueprints.serving.resolved import ResolvedWorkers, common_zone
 from inference_blueprints.serving.stacks import STACKS
+from inference_blueprints.serving.traffic import Traffic, model_traffic
 from inference_blueprints.spec.derived import platform_zones
 from inference_blueprints.spec.types import Model, Spec
 from inference_catalog import ServicePrices
@@ -61,13 +62,14 @@ class PeakTraffic:
     """Capacity units of a Network Load Balancer for the same traffic."""
 
 
-def peak_traffic(model: Model, rules: int) -> PeakTraffic:
+def peak_traffic(model: Model, traffic: Traffic, rules: int) -> PeakTraffic:
     """Return what a model's peak sends through the load balancer.
 
+    traffic: The model's.
     rules: Rules of the load balancer: one per model.
     """
-    workload = model.workload
-    rate, seconds = workload.peak_requests_per_second, request_seconds(workload, model.objectives)
+    workload = traffic.means
+    rate, seconds = traffic.requests_per_second, request_seconds(workload, model.objectives)
     connections = rate * seconds
     size = (workload.input_tokens + workload.output_tokens) * BYTES_PER_TOKEN + _BYTES_BESIDE_TOKENS
     gb_per_hour = rate * size * SECONDS_PER_HOUR / GB
@@ -119,7 +121,7 @@ def network_items(
             count * zones * services.usd("interface_endpoint"),
         )
     yield _hourly("load balancer", "1, without capacity units", services.usd("application_load_balancer"))
-    peaks = [peak_traffic(model, len(spec.models)) for model in spec.models]
+    peaks = [peak_traffic(model, model_traffic(spec, model), len(spec.models)) for model in spec.models]
     units = max(sum(peak.units[name] for peak in peaks) for name in peaks[0].units) if peaks else 0.0
     yield _hourly(
         "load balancer capacity",

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from inference_blueprints.render.eks.prometheus_size import PrometheusSize, ScrapedPods, scraped_series
 from inference_blueprints.report.figures import CostItem, ProcessSummary
 from inference_blueprints.report.pricing.ecs_price import metrics_task_item
+from inference_blueprints.serving.traffic import model_traffic
 from inference_blueprints.spec.derived import controllers_of
 from inference_blueprints.spec.types import Observability, Spec
 from inference_catalog import ServicePrices
@@ -228,7 +229,7 @@ def _traces(spec: Spec, observability: Observability, services: ServicePrices) -
     """Yield the most that traces can cost: the peak all month, without the free ones."""
     if observability.traces is None:
         return
-    peak = sum(model.workload.peak_requests_per_second for model in spec.models)
+    peak = sum(model_traffic(spec, model).requests_per_second for model in spec.models)
     recorded = peak * _SECONDS_PER_MONTH * observability.traces.sample_ratio
     usd = round(recorded * services.usd("trace"), _DECIMALS)
     assumption = f"{recorded / 1e6:,.2f} million in X-Ray, if the peak lasted all month"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from itertools import groupby
 from typing import Final
@@ -16,7 +16,8 @@ from inference_blueprints.serving.performance import (
     time_to_first_token_ms,
 )
 from inference_blueprints.serving.resolved import ResolvedWorkers
-from inference_blueprints.spec.types import Batch, BatchQueue, Model
+from inference_blueprints.serving.traffic import model_traffic
+from inference_blueprints.spec.types import Batch, BatchQueue, Spec
 from inference_contracts import batch_limits as limits
 from inference_contracts.units import SECONDS_PER_DAY, SECONDS_PER_HOUR
 
@@ -76,14 +77,14 @@ def _sum(one: float | None, other: float | None) -> float | None:
 def _of_deployment(roles: list[ResolvedWorkers]) -> ModelCapacity:
     """Return the capacity of one deployment: requests in flight are those that are decoded."""
     decoding = roles[-1]
-    at_once = concurrent_requests(decoding.model.workload, worker_sizing(decoding))
+    at_once = concurrent_requests(decoding.traffic.means, worker_sizing(decoding))
     ranks = decoding.workers.maximum * decoding.data_parallel_size
     known = [role_capacity(each) for each in roles]
     speeds = [each for each in known if each]
     if len(speeds) < len(roles):
         return ModelCapacity(ranks * at_once, None)
     first, each = time_to_first_token_ms(tuple(roles)), min_time_per_output_token_ms(tuple(roles))
-    alone = (first or 0.0) + (each or 0.0) * decoding.model.workload.output_tokens
+    alone = (first or 0.0) + (each or 0.0) * decoding.traffic.means.output_tokens
     return ModelCapacity(
         ranks * at_once,
         min(each.full_requests_per_second for each in speeds),
@@ -182,23 +183,23 @@ class BatchDay:
         return min(self.jobs, self.places)
 
 
-def batch_days(batch: Batch, models: Sequence[Model], *, publishes: bool) -> tuple[BatchDay, ...]:
+def batch_days(spec: Spec, batch: Batch) -> tuple[BatchDay, ...]:
     """Return the day of each queue that declares a load.
 
-    publishes: Whether there is a signal store.
+    spec, batch: The blueprint's section, and its part on batch.
     """
-    by_name = {model.name: model for model in models}
+    means = {model.name: model_traffic(spec, model).means for model in spec.models}
     return tuple(
         BatchDay(
             queue=queue.name,
             model=queue.model,
             requests=queue.load.requests_per_day,
             requests_per_job=min(queue.load.requests_per_job, queue.load.requests_per_day),
-            input_tokens=by_name[queue.model].workload.input_tokens,
-            output_tokens=by_name[queue.model].workload.output_tokens,
+            input_tokens=means[queue.model].input_tokens,
+            output_tokens=means[queue.model].output_tokens,
             deadline_hours=queue.deadline_hours,
             workers=batch.workers.max,
-            publishes=publishes,
+            publishes=spec.signal_store is not None,
         )
         for queue in batch.queues
         if queue.load

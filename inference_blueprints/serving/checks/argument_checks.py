@@ -14,6 +14,7 @@ from inference_blueprints.serving.engines.serving_engine import ArgumentNames
 from inference_blueprints.serving.stacks import STACKS
 from inference_blueprints.serving.stacks.owned_environment import owner_reason
 from inference_blueprints.serving.stacks.serving_stack import ServingStack
+from inference_blueprints.serving.traffic import model_traffic
 from inference_blueprints.spec import types as spec
 from inference_blueprints.spec.types import NO_PARSER, ArgumentValue
 from inference_blueprints.spec.wording import quote, suggestion
@@ -102,10 +103,11 @@ def _unknown_variables(
 
 
 def argument_findings(
-    model: spec.Model, engine: catalog.Engine, model_path: tuple[str | int, ...]
+    whole: spec.Spec, model: spec.Model, engine: catalog.Engine, model_path: tuple[str | int, ...]
 ) -> Iterator[Finding]:
     """Check a model's engine arguments against the flags of the engine's release.
 
+    whole: The blueprint's section.
     engine: Release of the model's engine.
     model_path: Path of the model in the blueprint.
     Yields: An error for each argument that is unknown, is owned by the plan, or has an invalid value.
@@ -116,7 +118,7 @@ def argument_findings(
         message = _message(name, value, engine, STACKS[model.stack.chosen])
         if message:
             yield Finding((*path, name), message)
-    for name, message in _conflicts(model, ENGINES[engine.name].argument_names):
+    for name, message in _conflicts(whole, model, ENGINES[engine.name].argument_names):
         yield Finding((*path, name), message)
 
 
@@ -238,12 +240,13 @@ def _switch_message(name: str, value: ArgumentValue, flag: catalog.Flag) -> str 
     return None
 
 
-def _conflicts(model: spec.Model, names: ArgumentNames) -> Iterator[tuple[str, str]]:
+def _conflicts(whole: spec.Spec, model: spec.Model, names: ArgumentNames) -> Iterator[tuple[str, str]]:
     """Yield arguments that contradict another part of the model."""
-    arguments, workload = model.engine.arguments, model.workload
+    arguments = model.engine.arguments
     length = arguments.get(names.length)
     if isinstance(length, int) and not isinstance(length, bool) and length > 0:
         shape = model.weights.entry
+        workload = model_traffic(whole, model).means
         needed = workload.input_tokens + workload.output_tokens
         if length < needed:
             yield (

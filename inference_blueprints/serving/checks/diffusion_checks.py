@@ -25,7 +25,7 @@ def diffusion_findings(resolved: ResolvedWorkers) -> Iterator[Finding]:
     Yields: Errors, and a warning if the workers are slower than the peak, as far as a speed was published.
     """
     pipeline = resolved.shape.pipeline
-    if pipeline is None or resolved.model.workload.images is None:
+    if pipeline is None or resolved.traffic.means.images is None:
         return
     split = _split(resolved, pipeline)
     if split:
@@ -115,7 +115,7 @@ def _loads_main(resolved: ResolvedWorkers) -> str:
 
 def _too_slow(resolved: ResolvedWorkers) -> str | None:
     """Report workers that are slower than the peak by a published speed; None if there is none."""
-    speed, workload = image_speed(resolved), resolved.model.workload
+    speed, workload = image_speed(resolved), resolved.traffic.means
     if speed is None or workload.images is None:
         return None
     peak = images_per_second(resolved)

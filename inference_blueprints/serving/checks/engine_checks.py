@@ -9,6 +9,7 @@ from pydantic.alias_generators import to_camel
 import inference_catalog as catalog
 from inference_blueprints.serving.engines import ENGINES
 from inference_blueprints.serving.estimates.request_estimates import busy_cpu, frontend_size
+from inference_blueprints.serving.traffic import deployment_traffic
 from inference_blueprints.serving.weights_loading import STREAMING_ENGINES, can_stream
 from inference_blueprints.spec import types as spec
 from inference_blueprints.spec.invalid_values import usable
@@ -176,12 +177,16 @@ def memory_argument_findings(model: spec.Model, model_path: tuple[str | int, ...
 
 
 def frontend_findings(
-    model: spec.Model, deployment: spec.Deployment, model_path: tuple[str | int, ...]
+    whole: spec.Spec, model: spec.Model, deployment: spec.Deployment, model_path: tuple[str | int, ...]
 ) -> Iterator[Finding]:
-    """Warn if the frontends of a deployment have fewer vCPUs than the peak needs."""
+    """Warn if the frontends of a deployment have fewer vCPUs than the peak needs.
+
+    whole: The blueprint's section.
+    """
     if model.frontend is None or model.stack.dynamo is None:
         return
-    size, busy = frontend_size(model, deployment), busy_cpu(model, deployment)
+    traffic = deployment_traffic(whole, model, deployment)
+    size, busy = frontend_size(model, traffic), busy_cpu(traffic)
     if busy > size.replicas * size.cpu:
         message = (
             f"got {size.replicas} x {size.cpu} vCPUs, the peak of 'workload' needs {busy:.1f} in deployment "

@@ -19,7 +19,6 @@ from inference_blueprints.serving.estimates.memory_estimate import MemoryEstimat
 from inference_blueprints.serving.estimates.node_copies import SIDECAR_MEMORY_MIB, uses_node_cache
 from inference_blueprints.serving.estimates.request_estimates import (
     decode_seconds,
-    longest_request_tokens,
     prefill_seconds,
     request_seconds,
     worker_requests_per_second,
@@ -27,6 +26,7 @@ from inference_blueprints.serving.estimates.request_estimates import (
 from inference_blueprints.serving.estimates.worker_figures import Sizing
 from inference_blueprints.serving.nodes.node_share import node_share
 from inference_blueprints.serving.resolved import ResolvedWorkers
+from inference_blueprints.serving.traffic import model_traffic
 from inference_catalog.neuron import device_groups
 from inference_contracts.errors import Finding
 from inference_contracts.units import GIB, MIB, MIB_PER_GIB
@@ -48,7 +48,7 @@ def memory_findings(resolved: ResolvedWorkers) -> list[Finding]:
     Returns: At most one error: one request does not fit, or else the workload does not fit. And a warning if
         the workload's longest requests do not fit.
     """
-    workload = resolved.model.workload
+    workload = resolved.traffic.means
     if workload.input_tokens + workload.output_tokens > resolved.shape.context_length:
         return []  # the blueprint's own rules report this: no worker of any size serves such a request
     if resolved.accelerator.manufacturer != engine_of(resolved).manufacturer:
@@ -83,7 +83,7 @@ def _sequence_findings(memory: MemoryEstimate, resolved: ResolvedWorkers) -> Ite
 
 def _tail_findings(memory: MemoryEstimate, resolved: ResolvedWorkers) -> list[Finding]:
     """Warn if the KV cache truncates the longest requests of the workload."""
-    longest = min(longest_request_tokens(resolved.model.workload), resolved.shape.context_length)
+    longest = min(resolved.traffic.longest_request_tokens, resolved.shape.context_length)
     user_set = user_set_length(resolved)
     if user_set or memory.kv_tokens >= longest:
         return []
@@ -118,7 +118,7 @@ def _fits(memory: MemoryEstimate, resolved: ResolvedWorkers) -> bool:
 def _request_tokens(resolved: ResolvedWorkers) -> int:
     """Return the length of a request that a worker must be able to hold."""
     user_set = user_set_length(resolved)
-    return user_set or resolved.model.workload.input_tokens + resolved.model.workload.output_tokens
+    return user_set or resolved.traffic.means.input_tokens + resolved.traffic.means.output_tokens
 
 
 def _does_not_fit(memory: MemoryEstimate, resolved: ResolvedWorkers) -> str:
@@ -190,7 +190,6 @@ def _with_size(resolved: ResolvedWorkers, size: int) -> ResolvedWorkers:
 
 def _workload_findings(memory: MemoryEstimate, resolved: ResolvedWorkers) -> list[Finding]:
     """Check that the KV cache of all workers holds the concurrent requests at the peak."""
-    model = resolved.model
     workers = resolved.workers.maximum
     needed = {replicas: _kv_tokens(resolved, replicas) for replicas in (workers, *_more(workers))}
     if memory.kv_tokens >= needed[workers]:
@@ -201,12 +200,17 @@ def _workload_findings(memory: MemoryEstimate, resolved: ResolvedWorkers) -> lis
     remedy = f"set replicas: {enough}" if enough else "lower the peak or raise tensorParallelSize"
     message = (
         f"got {workers}, but at the peak of "
-        f"{model.workload.peak_requests_per_second:,.10g} requests per second each {each} must hold "
+        f"{_peak(resolved):,.10g} requests per second each {each} must hold "
         f"{needed[workers]:,} tokens of KV cache (requests per second times "
         f"{_held_seconds(resolved):.1f} s per request, by Little's law) and has room "
         f"for {memory.kv_tokens:,}; {remedy}"
     )
     return [Finding((*resolved.path, "replicas"), message)]
+
+
+def _peak(resolved: ResolvedWorkers) -> float:
+    """Return the requests per second of the model, over all its deployments."""
+    return model_traffic(resolved.blueprint.spec, resolved.model).requests_per_second
 
 
 def _more(workers: int) -> Iterator[int]:
@@ -219,7 +223,7 @@ def _more(workers: int) -> Iterator[int]:
 
 def _kv_tokens(resolved: ResolvedWorkers, workers: int) -> int:
     """Return the tokens that each rank must hold at the peak, for a number of workers."""
-    workload = resolved.model.workload
+    workload = resolved.traffic.means
     return kv_tokens_needed(
         input_tokens=workload.input_tokens,
         output_tokens=0 if resolved.role == "prefill" else workload.output_tokens,
@@ -231,7 +235,7 @@ def _kv_tokens(resolved: ResolvedWorkers, workers: int) -> int:
 
 def _held_seconds(resolved: ResolvedWorkers) -> float:
     """Return the time that a worker of the role holds a mean request's KV cache, in seconds."""
-    workload, objectives = resolved.model.workload, resolved.model.objectives
+    workload, objectives = resolved.traffic.means, resolved.model.objectives
     if resolved.role == "prefill":
         return prefill_seconds(objectives)
     if resolved.role == "decode":

@@ -71,7 +71,7 @@ def _place_findings(resolved: ResolvedWorkers) -> Iterator[Finding]:
     """Check that each request at the peak has a place in the cache, which holds a longest request."""
     model, sizing = resolved.model, worker_sizing(resolved)
     rate = worker_requests_per_second(resolved, resolved.workers.maximum)
-    needed = max(1, math.ceil(rate * request_seconds(model.workload, model.objectives)))
+    needed = max(1, math.ceil(rate * request_seconds(resolved.traffic.means, model.objectives)))
     if sizing.max_num_seqs < needed:
         yield Finding(
             (*resolved.path, "replicas"),

@@ -6,7 +6,6 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 
 from inference_blueprints.serving.engines.llama_cpp import bound_tokens_per_second
-from inference_blueprints.serving.estimates.request_estimates import deployment_requests_per_second
 from inference_blueprints.serving.estimates.worker_start import WorkerStart, worker_start
 from inference_blueprints.serving.performance import (
     min_time_per_output_token_ms,
@@ -29,7 +28,7 @@ def peak_findings(roles: Sequence[ResolvedWorkers]) -> Iterator[Finding]:
 
     roles: Workers of every role of a deployment.
     """
-    resolved, workload = roles[0], roles[0].model.workload
+    resolved, workload = roles[0], roles[0].traffic.means
     tokens = workload.input_tokens + workload.output_tokens
     if len(roles) > 1 or workload.images or not 0 < tokens <= resolved.shape.context_length:
         return
@@ -37,7 +36,7 @@ def peak_findings(roles: Sequence[ResolvedWorkers]) -> Iterator[Finding]:
     if capacity is None:
         return
     full, workers = capacity.full_requests_per_second, resolved.workers.maximum
-    peak = deployment_requests_per_second(resolved.model, resolved.deployment)
+    peak = resolved.traffic.requests_per_second
     message = (
         f"got {workers}, which serve {number(full)} of the {number(peak)} requests per second at the peak "
         f"(simulated); use {math.ceil(workers * peak / full)}, or lower peakRequestsPerSecond"
@@ -138,4 +137,4 @@ def _min_answer_ms(roles: tuple[ResolvedWorkers, ...]) -> float | None:
     first, each = time_to_first_token_ms(roles), min_time_per_output_token_ms(roles)
     if first is None or each is None:
         return None
-    return first + (roles[0].model.workload.output_tokens - 1) * each
+    return first + (roles[0].traffic.means.output_tokens - 1) * each

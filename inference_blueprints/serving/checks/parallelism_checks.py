@@ -9,7 +9,6 @@ import inference_catalog as catalog
 from inference_blueprints.serving.engines import ENGINES
 from inference_blueprints.serving.engines.worker_sizing import engine_of
 from inference_blueprints.serving.estimates.request_estimates import (
-    deployment_requests_per_second,
     prefill_seconds,
 )
 from inference_blueprints.serving.estimates.worker_figures import Sizing
@@ -82,7 +81,7 @@ def media_findings(resolved: ResolvedWorkers, sizing: Sizing) -> Iterator[Findin
 
     Yields: At most one error.
     """
-    media, answer = resolved.model.media, resolved.model.workload.output_tokens
+    media, answer = resolved.model.media, resolved.traffic.means.output_tokens
     if media is None:
         return
     images = media.images_per_request * media.tokens_per_image
@@ -145,7 +144,7 @@ def _transfer_findings(prefill: ResolvedWorkers, decode: ResolvedWorkers) -> Ite
     path = (*prefill.path, "pool")
     over = "EFA" if prefill.pool.efa and decode.pool.efa else "TCP, without EFA"
     message = (
-        f"the transfer of the KV cache of {prefill.model.workload.input_tokens} tokens takes "
+        f"the transfer of the KV cache of {prefill.traffic.means.input_tokens} tokens takes "
         f"{seconds * 1000:.0f} ms over the workers' share of the network ({over}), and the time to the first "
         f"token may be {limit * 1000:.0f} ms; set efa on pools that support it, or use 'aggregated'"
     )
@@ -160,7 +159,7 @@ def _balance_findings(prefill: ResolvedWorkers, decode: ResolvedWorkers) -> Iter
     rates = {"prefill": first.objective_requests_per_second, "decode": second.objective_requests_per_second}
     slower = prefill if rates["prefill"] <= rates["decode"] else decode
     faster = "decode" if slower is prefill else "prefill"
-    peak = deployment_requests_per_second(prefill.model, prefill.deployment)
+    peak = prefill.traffic.requests_per_second
     if rates[slower.role] >= peak:
         return
     needed = math.ceil(slower.workers.maximum * peak / rates[slower.role])
@@ -174,7 +173,7 @@ def _balance_findings(prefill: ResolvedWorkers, decode: ResolvedWorkers) -> Iter
 
 def _worth_findings(prefill: ResolvedWorkers) -> Iterator[Finding]:
     """Warn if separate prefill workers are not worth their cost."""
-    workload = prefill.model.workload
+    workload = prefill.traffic.means
     own = round(workload.input_tokens * (1.0 - workload.shared_prefix_ratio))
     path = prefill.path[:-1]
     if own < _SHORT_PROMPT_TOKENS:

@@ -46,6 +46,7 @@ from inference_blueprints.serving.estimates.cache_tiers import shared_cache_find
 from inference_blueprints.serving.estimates.disk import disk_findings
 from inference_blueprints.serving.estimates.node_copies import hub_findings
 from inference_blueprints.serving.resolved import ResolvedWorkers, UnresolvedError, engine_release, resolve
+from inference_blueprints.serving.traffic import model_traffic
 from inference_blueprints.spec import types as spec
 from inference_blueprints.spec.invalid_values import decidable, usable
 from inference_blueprints.spec.rule_table import findings_of
@@ -86,11 +87,11 @@ def _model_findings(blueprint: spec.Blueprint, index: int) -> Iterator[Finding]:
     yield from environment_findings(model, release, path)
     yield from parser_findings(model, release, path)
     arguments_are_right = True
-    for finding in argument_findings(model, release, path):
+    for finding in argument_findings(blueprint.spec, model, release, path):
         arguments_are_right = False
         yield finding
     for deployment_index, deployment in usable(model.deployments):
-        yield from frontend_findings(model, deployment, path)
+        yield from frontend_findings(blueprint.spec, model, deployment, path)
         try:
             roles = resolve(blueprint, index, deployment_index)
         except UnresolvedError:
@@ -101,7 +102,7 @@ def _model_findings(blueprint: spec.Blueprint, index: int) -> Iterator[Finding]:
             for finding in _workers_findings(resolved, arguments_are_right=arguments_are_right)
         ]
         yield from found
-        has_lengths = model.workload.input_tokens or model.makes_images
+        has_lengths = model_traffic(blueprint.spec, model).means.input_tokens or model.makes_images
         if arguments_are_right and has_lengths and not _wrong(found):
             yield from experimental_findings(roles)
             yield from disaggregation_findings(roles)
@@ -116,7 +117,7 @@ def _workers_findings(resolved: ResolvedWorkers, *, arguments_are_right: bool) -
         # The rules report a model of the wrong kind; heads and KV cache are those of language models.
         wrong = [*diffusion_findings(resolved), *capability_findings(resolved)]
         return wrong if _wrong(wrong) else [*wrong, *disk_findings(resolved)]
-    if not resolved.model.workload.input_tokens:
+    if not resolved.traffic.means.input_tokens:
         return []  # the rules report it: without tokens, nothing has a size
     found = list(shape_findings(resolved)) or list(parallelism_findings(resolved))
     found += neuron_findings(resolved)

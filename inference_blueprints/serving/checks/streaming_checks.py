@@ -9,6 +9,7 @@ from collections.abc import Iterator
 import inference_catalog as catalog
 from inference_blueprints.serving import streaming as sizes
 from inference_blueprints.serving.streaming import broker_load, fitting_brokers, job_size, stream_load
+from inference_blueprints.serving.traffic import model_traffic
 from inference_blueprints.spec.invalid_values import usable
 from inference_blueprints.spec.rule import Rule
 from inference_blueprints.spec.types import Spec
@@ -18,7 +19,7 @@ from inference_contracts.units import GB
 
 def calls_are_within_the_peak(spec: Spec) -> Iterator[Finding]:
     """Check that streaming jobs send a model at most as many requests as its workload's peak."""
-    peaks = {model.name: model.workload.peak_requests_per_second for _, model in usable(spec.models)}
+    peaks = {model.name: model_traffic(spec, model).requests_per_second for _, model in usable(spec.models)}
     calls: dict[str, float] = defaultdict(float)
     for index, job in usable(spec.streaming):
         if job.model not in peaks:

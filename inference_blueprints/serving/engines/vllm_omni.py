@@ -69,7 +69,7 @@ class VllmOmni(ServingEngine):
         return 1
 
     def planned_arguments(self, resolved: ResolvedWorkers, sizing: Sizing) -> Mapping[str, Argument]:  # noqa: ARG002
-        images = resolved.model.workload.images
+        images = resolved.traffic.means.images
         if images is None:
             raise ValueError(f"{resolved.label}: no images in the workload; the rules report it")
         return {

@@ -16,7 +16,7 @@ from inference_blueprints.serving.estimates.memory_estimate import (
     image_memory,
     with_draft,
 )
-from inference_blueprints.serving.estimates.request_estimates import longest_request_tokens, unique_tokens
+from inference_blueprints.serving.estimates.request_estimates import unique_tokens
 from inference_blueprints.serving.estimates.worker_figures import Sizing
 from inference_blueprints.serving.resolved import ResolvedWorkers
 
@@ -74,7 +74,7 @@ def worker_sizing(resolved: ResolvedWorkers) -> Sizing:
     block_size = _given(resolved, names.block_size, engine.block_size)
     kv_tokens = memory.kv_tokens // block_size * block_size
     step_tokens = _step_tokens(resolved)
-    sequences = min(kv_tokens / unique_tokens(resolved.model.workload), step_tokens)
+    sequences = min(kv_tokens / unique_tokens(resolved.traffic.means), step_tokens)
     kept = engine.usable_cache_share(resolved)
     length = user_set_length(resolved) or min(_wanted_length(resolved), kv_tokens)
     places = engine.places(resolved, kv_tokens, length)
@@ -117,7 +117,7 @@ def _estimate(resolved: ResolvedWorkers, utilization: float) -> MemoryEstimate:
         data_parallel_size=resolved.data_parallel_size,
         gpu_memory_utilization=utilization,
         kv_cache_dtype=engine.kv_cache_type(resolved),
-        request_tokens=unique_tokens(resolved.model.workload) if engine.frees_windows(resolved) else None,
+        request_tokens=unique_tokens(resolved.traffic.means) if engine.frees_windows(resolved) else None,
     )
     with_guesses = with_draft(
         engine.limited_cache(memory, resolved),
@@ -131,7 +131,7 @@ def _estimate(resolved: ResolvedWorkers, utilization: float) -> MemoryEstimate:
 
 def _wanted_length(resolved: ResolvedWorkers) -> int:
     """Return the longest request of the workload that the model's context allows."""
-    return min(longest_request_tokens(resolved.model.workload), resolved.shape.context_length)
+    return min(resolved.traffic.longest_request_tokens, resolved.shape.context_length)
 
 
 def _step_tokens(resolved: ResolvedWorkers) -> int:

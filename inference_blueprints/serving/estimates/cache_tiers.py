@@ -117,7 +117,7 @@ def shared_cache_findings(resolved: ResolvedWorkers, kv_bytes_per_token: float) 
             "this one; set weights.revision"
         )
         yield Finding(path, message)
-    workload = resolved.model.workload
+    workload = resolved.traffic.means
     new_tokens = workload.input_tokens * (1 - workload.shared_prefix_ratio)
     written = new_tokens * worker_requests_per_second(resolved, resolved.workers.maximum) * kv_bytes_per_token
     room = _NETWORK_PART * _network_bytes_per_second(resolved)

@@ -218,7 +218,7 @@ def image_memory(resolved: ResolvedWorkers, pipeline: Pipeline) -> MemoryEstimat
     pipeline: The model's parts.
     Returns: Without KV cache: ``kv_cache_bytes`` is what stays free, negative if the model does not fit.
     """
-    size, shape, images = resolved.tensor_parallel_size, resolved.shape, resolved.model.workload.images
+    size, shape, images = resolved.tensor_parallel_size, resolved.shape, resolved.traffic.means.images
     if images is None:
         raise ValueError(f"{resolved.label}: no images in the workload; the rules report it")
     split = math.ceil(pipeline.transformer.loaded_bytes / size)

@@ -7,19 +7,9 @@ from dataclasses import dataclass
 
 import inference_catalog as catalog
 from inference_blueprints.serving.resolved import ResolvedWorkers
+from inference_blueprints.serving.traffic import TAIL_FACTOR, Traffic
 from inference_blueprints.spec import types as spec
 from inference_contracts.units import MIB_PER_GIB
-
-
-def accelerators(deployment: spec.Deployment) -> int:
-    """Return the accelerators of all workers of a deployment. Requests are divided in proportion to them."""
-    return sum(each.maximum * each.accelerators for each in deployment.workers.values())
-
-
-def deployment_requests_per_second(model: spec.Model, deployment: spec.Deployment) -> float:
-    """Return the requests per second of a deployment at the model's peak."""
-    share = accelerators(deployment) / sum(accelerators(each) for each in model.deployments)
-    return model.workload.peak_requests_per_second * share
 
 
 def worker_requests_per_second(resolved: ResolvedWorkers, replicas: int) -> float:
@@ -27,7 +17,7 @@ def worker_requests_per_second(resolved: ResolvedWorkers, replicas: int) -> floa
 
     replicas: Number of workers that share the deployment's requests.
     """
-    return deployment_requests_per_second(resolved.model, resolved.deployment) / replicas
+    return resolved.traffic.requests_per_second / replicas
 
 
 _MIN_REPLICAS = 2
@@ -46,17 +36,22 @@ class FrontendSize:
     """`cpu`, `memory_mib`: vCPUs and memory in MiB of each."""
 
 
-def busy_cpu(model: spec.Model, deployment: spec.Deployment) -> float:
-    """Return the vCPUs that the frontends of a deployment use together at the peak."""
-    load, workload = catalog.frontend_load("dynamo"), model.workload
-    each = load.processor_seconds(workload.input_tokens, workload.output_tokens)
-    return deployment_requests_per_second(model, deployment) * each
+def busy_cpu(traffic: Traffic) -> float:
+    """Return the vCPUs that the frontends of a deployment use together at the peak.
+
+    traffic: The deployment's.
+    """
+    load, means = catalog.frontend_load("dynamo"), traffic.means
+    return traffic.requests_per_second * load.processor_seconds(means.input_tokens, means.output_tokens)
 
 
-def frontend_size(model: spec.Model, deployment: spec.Deployment) -> FrontendSize:
-    """Return number and size of a deployment's frontends; keys of the blueprint count first."""
+def frontend_size(model: spec.Model, traffic: Traffic) -> FrontendSize:
+    """Return number and size of a deployment's frontends; keys of the blueprint count first.
+
+    traffic: The deployment's.
+    """
     load, given = catalog.frontend_load("dynamo"), model.frontend or spec.Frontend()
-    needed = busy_cpu(model, deployment) / _BUSY_SHARE
+    needed = busy_cpu(traffic) / _BUSY_SHARE
     largest = given.cpu or load.largest_cpu
     replicas = given.replicas or max(_MIN_REPLICAS, math.ceil(needed / largest))
     cpu = given.cpu or max(1, math.ceil(needed / replicas))
@@ -64,28 +59,13 @@ def frontend_size(model: spec.Model, deployment: spec.Deployment) -> FrontendSiz
     return FrontendSize(replicas, cpu, memory)
 
 
-#: Ratio of the longest to the mean request. In the public Mooncake conversation trace, the 95th
-#: percentile of input is 3.3 times its mean (output: 2.0 times).
-TAIL_FACTOR = 4
-
 #: Latencies assumed if the blueprint states no objective: reading speed, and one second to the first token.
 _TIME_PER_OUTPUT_TOKEN_MS = 50.0
 _TIME_TO_FIRST_TOKEN_MS = 1000.0
 
-_LENGTH_STEP = 1024
 #: Assumed time of a step for a million pixels, six times that of the published speed of images.
 _SECONDS_PER_STEP = 1.0
 _MEGAPIXEL = 1e6
-
-
-def longest_request_tokens(workload: spec.Workload) -> int:
-    """Return the longest request that a worker must accept, prompt plus answer, in tokens.
-
-    Four times the means, rounded up to a multiple of 1024: the tail of real traffic fits, and a stray
-    request cannot fill the KV cache.
-    """
-    tokens = TAIL_FACTOR * (workload.input_tokens + workload.output_tokens)
-    return -(-tokens // _LENGTH_STEP) * _LENGTH_STEP
 
 
 def unique_tokens(workload: spec.Workload) -> float:

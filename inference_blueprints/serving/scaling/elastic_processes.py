@@ -238,7 +238,7 @@ def _signals(resolved: ResolvedWorkers, load: LoadScaling, process: Process) -> 
 def _measured(resolved: ResolvedWorkers, process: Process) -> MeasuredWorkers:
     if process.engine is None:
         raise ValueError(f"{process.name}: a worker has no engine")
-    workload = resolved.model.workload
+    workload = resolved.traffic.means
     unshared = workload.input_tokens * (1.0 - workload.shared_prefix_ratio)
     return MeasuredWorkers(resolved, process.role, process.engine, unshared)
 
@@ -313,7 +313,7 @@ def _held_tokens(measured: MeasuredWorkers, load: WorkerLoad) -> float:
     Dynamo's router counts prompts, an engine's cache also the generated half of a mean answer. A shared
     prefix is held once.
     """
-    workload = measured.resolved.model.workload
+    workload = measured.resolved.traffic.means
     of_cache = counts_kv_cache(measured.resolved)
     counts_shared = measured.role != "prefill" and measured.resolved.model.routing.chosen == "kvAware"
     generated = workload.output_tokens / 2.0 if of_cache and measured.role != "prefill" else 0.0

@@ -99,7 +99,7 @@ def headroom(roles: tuple[ResolvedWorkers, ...], images: tuple[str, ...], pollin
 
 def worker_load(resolved: ResolvedWorkers) -> WorkerLoad:
     """Return what one worker of a role carries, from its latency profile (simulated) or its KV cache."""
-    profile, workload = speeds(resolved), resolved.model.workload
+    profile, workload = speeds(resolved), resolved.traffic.means
     ranks = resolved.data_parallel_size
     at_once = max(1, concurrent_requests(workload, worker_sizing(resolved)))
     held = float(at_once * ranks)
@@ -129,14 +129,14 @@ def request_seconds(resolved: ResolvedWorkers) -> float | None:
     profile = speeds(resolved)
     if profile is None:
         return None
-    at_once = max(1, concurrent_requests(resolved.model.workload, worker_sizing(resolved)))
+    at_once = max(1, concurrent_requests(resolved.traffic.means, worker_sizing(resolved)))
     best, _ = _best(resolved, profile, at_once)
     return best.concurrent_requests / best.requests_per_second
 
 
 def _best(resolved: ResolvedWorkers, profile: LatencyProfile, at_once: int) -> tuple[Operation, str]:
     """Return the operation of a worker with the most load within the objectives, and why it is that."""
-    workload, apart = resolved.model.workload, resolved.role == "decode"
+    workload, apart = resolved.traffic.means, resolved.role == "decode"
     limit = resolved.model.objectives.time_per_output_token_p90_ms
     if limit is None:
         _, best = at_rate(profile, workload, 0.0, at_once, decodes_only=apart)

@@ -180,7 +180,7 @@ class Direct(ServingStack):
     def workers(self, resolved: ResolvedWorkers) -> Process:
         engine, sizing = engine_of(resolved), worker_sizing(resolved)
         server = _server(resolved.model.engine.chosen)
-        stream = longest_stream_seconds(resolved.model.workload, resolved.model.objectives)
+        stream = longest_stream_seconds(resolved.traffic.means, resolved.model.objectives)
         # A server that drops its answers at SIGTERM gets the signal after the longest of them.
         before_end = DEREGISTRATION_SECONDS + (0 if server.finishes_answers else stream)
         arguments = {**self.arguments(resolved, sizing), **trace_arguments(resolved)}

@@ -184,9 +184,9 @@ class Dynamo(ServingStack):
         return BATCH_HEADERS if resolved.shared_with_batch else {}
 
     def entry_point(self, resolved: ResolvedWorkers) -> Process:
-        stream = longest_stream_seconds(resolved.model.workload, resolved.model.objectives)
+        stream = longest_stream_seconds(resolved.traffic.means, resolved.model.objectives)
         routing, frontend = resolved.model.routing, resolved.model.frontend or Frontend()
-        size = frontend_size(resolved.model, resolved.deployment)
+        size = frontend_size(resolved.model, resolved.traffic)
         arguments = {
             "http-port": _HTTP.number,
             **_ROUTER_MODES[routing.chosen],
@@ -307,7 +307,7 @@ def _finish_seconds(resolved: ResolvedWorkers) -> int:
 
     Where AWS ends the instance at a time of its own, the worker has ended before that.
     """
-    stream = longest_stream_seconds(resolved.model.workload, resolved.model.objectives)
+    stream = longest_stream_seconds(resolved.traffic.means, resolved.model.objectives)
     purchase = resolved.pool.purchase
     if purchase.spot:
         return min(stream, _SPOT_SECONDS - _ending_seconds(resolved))

@@ -306,4 +306,4 @@ def _image(name: str) -> str:
 
 def _stream_seconds(resolved: ResolvedWorkers) -> int:
     """Return the maximum duration of a stream, in seconds."""
-    return longest_stream_seconds(resolved.model.workload, resolved.model.objectives)
+    return longest_stream_seconds(resolved.traffic.means, resolved.model.objectives)

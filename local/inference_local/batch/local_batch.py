@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from inference_blueprints.operate.signals import Record, read_signals
+from inference_blueprints.serving.traffic import model_traffic
 from inference_blueprints.spec.types import BatchQueue, Blueprint
 from inference_contracts import batch_names
 from inference_contracts.batch_keys import JobKeys
@@ -42,7 +43,9 @@ class LocalBatch:
         self._queues = blueprint.spec.batch.queues if blueprint.spec.batch else []
         store = blueprint.spec.signal_store
         self._signals = store.signals if store else []
-        self._workloads = {model.name: model.workload for model in blueprint.spec.models}
+        self._workloads = {
+            model.name: model_traffic(blueprint.spec, model).means for model in blueprint.spec.models
+        }
         self._contexts = {endpoint.model: endpoint.context_length for endpoint in endpoints}
         self._s3 = emulator.client("s3")
         found = [*worker_releases(emulator.recorded_releases()), *worker_services(emulator.client("ecs"))]

@@ -14,6 +14,7 @@ import yaml
 
 from inference_blueprints.measure.replay.trace_replay import TWO_RAMPS, share_at
 from inference_blueprints.serving.autoscaling.scaled_object import ScaledObject
+from inference_blueprints.serving.traffic import model_traffic
 from inference_blueprints.spec.types import Blueprint
 from inference_contracts import operations_names
 from inference_contracts.units import SECONDS_PER_DAY
@@ -85,7 +86,7 @@ def control(
         _rendered(emulator.records_directory, "scaledobject.keda.sh"),
         _rendered(emulator.records_directory, "clusterqueue.kueue.x-k8s.io"),
     )
-    peak = blueprint.spec.models[0].workload.peak_requests_per_second
+    peak = model_traffic(blueprint.spec, blueprint.spec.models[0]).requests_per_second
     ramps = partial(_usual_demand, peak=peak, ramp_seconds=ramp_seconds)
     past = Past(first.role.deployment.plan.release, demand or ramps)
     batch = BatchInFlight(directory / "batch" / "logs", shift)

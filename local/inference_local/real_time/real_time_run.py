@@ -16,6 +16,7 @@ from aiohttp import ClientError, ClientSession, ClientTimeout, TCPConnector
 
 from inference_blueprints.measure.replay.open_loop import Pacing
 from inference_blueprints.measure.tokenizer import random_text
+from inference_blueprints.serving.traffic import own_means
 from inference_blueprints.spec.types import Blueprint, Model, RealTime
 from inference_contracts.errors import UserError
 from inference_local.java import java_programs
@@ -188,7 +189,7 @@ async def _measure(
 
 async def _plan(served: _Served, engines: EngineKind, seconds: float) -> PagePlan:
     """Return the pages of a model's workload, after the warm-up, whose first pages show the added tokens."""
-    workload = engines.replayed_workload(served.model.workload)
+    workload = engines.replayed_workload(own_means(served.model))
     rate = workload.peak_requests_per_second
     first = PagePlan(_FIRST_WORDS, rate, _WARM_UP_PAGES // 2, _SEED)
     counted = [view.prompt_tokens for view in await view_pages(served.url, first, _ignore)]
@@ -219,7 +220,7 @@ def _start(
         endpoint,
         model.name,
         str(round(limits.deadline_millis)),
-        str(model.workload.output_tokens),
+        str(own_means(model).output_tokens),
         temporary=directory / f"ad-server-{model.name}-tmp",
         options=_OPTIONS,
     )

@@ -11,6 +11,7 @@ from typing import Literal
 from inference_blueprints.serving.plan import build_plan
 from inference_blueprints.serving.resolved import ResolvedWorkers, resolve
 from inference_blueprints.serving.stacks import STACKS
+from inference_blueprints.serving.traffic import model_traffic
 from inference_blueprints.serving.types import DeploymentPlan, KvTransfer
 from inference_blueprints.spec.types import Blueprint, RoundRobinRouting, Routing, Workload
 from inference_catalog import Model
@@ -110,8 +111,9 @@ class EngineKind(ABC):
     def replay_replacements(self) -> tuple[Replacement, ...]:
         """Return the rates of the blueprint that a replay on this machine does not reach."""
         changed = (
-            (model.name, model.workload.peak_requests_per_second, self.replayed_workload(model.workload))
+            (model.name, means.peak_requests_per_second, self.replayed_workload(means))
             for model in self._blueprint.spec.models
+            for means in [model_traffic(self._blueprint.spec, model).means]
         )
         return tuple(
             Replacement(

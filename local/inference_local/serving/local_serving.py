@@ -14,6 +14,7 @@ from types import TracebackType
 from typing import Self
 
 from inference_blueprints.serving.resolved import shape_of
+from inference_blueprints.serving.traffic import model_traffic
 from inference_blueprints.serving.types import Role, ServingPlan
 from inference_blueprints.spec.types import Blueprint, ImageRequests
 from inference_local.processes.child_processes import ProcessGroup, Restarts, RunningProcess
@@ -72,7 +73,9 @@ class LocalServing:
         self._engines.check()
         target = LocalTarget(blueprint, self._engines)
         self._models = {model.name: target.render(model) for model in plan.models}
-        self._images = {model.name: model.workload.images for model in blueprint.spec.models}
+        self._images = {
+            model.name: model_traffic(blueprint.spec, model).means.images for model in blueprint.spec.models
+        }
         self._shapes = {model.name: shape_of(model.weights) for model in blueprint.spec.models}
         self._directory = run_directory.resolve()
         self._processes = processes

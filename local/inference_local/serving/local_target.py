@@ -37,7 +37,7 @@ class LocalTarget(Target[LocalDeployment]):
             plan=plan,
             frontend=self._engines.frontend(plan, roles),
             workers=self._engines.workers(plan, roles),
-            answer_tokens=section.workload.output_tokens,
+            answer_tokens=roles[0].traffic.means.output_tokens,
             images=None if self._engines.reads_images else _image_limits(section.media),
         )
 

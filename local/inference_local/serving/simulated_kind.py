@@ -162,8 +162,8 @@ def _scripted(role: ResolvedWorkers, process: Process) -> ScriptedRole:
         profile=None,
         engine=role.model.engine.chosen,
         server=server,
-        answer_tokens=role.model.workload.output_tokens,
-        most_pixels=images.pixels if (images := role.model.workload.images) else None,
+        answer_tokens=role.traffic.means.output_tokens,
+        most_pixels=images.pixels if (images := role.traffic.means.images) else None,
     )
 
 

@@ -220,6 +220,6 @@ def test_prefill_and_decode_keep_the_ratio_of_their_capacities() -> None:
     share = []
     for resolved, process in zip(roles, processes, strict=True):
         trigger, _ = scaling_of(process).triggers
-        share.append(trigger.target / worker_load(resolved).requests / resolved.model.workload.input_tokens)
+        share.append(trigger.target / worker_load(resolved).requests / resolved.traffic.means.input_tokens)
         assert role_capacity(resolved) is not None
     assert share[0] == pytest.approx(share[1], rel=0.01), "both keep the same part of their capacity free"

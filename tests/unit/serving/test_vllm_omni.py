@@ -130,7 +130,7 @@ class TestArguments:
     def test_the_request_of_the_page_is_one_that_the_blueprint_serves(self) -> None:
         page = (root() / "docs/image-generation.md").read_text(encoding="utf-8")
         body = json.loads(page.partition("```json\n")[2].partition("\n```")[0])
-        images = resolved(SHIPPED).model.workload.images
+        images = resolved(SHIPPED).traffic.means.images
         assert images is not None
         assert set(body) == {"model", "prompt", "size", "n", "num_inference_steps", "guidance_scale"}
         assert body["num_inference_steps"] == images.steps

@@ -225,3 +225,26 @@ def test_only_the_composition_root_reads_context_and_environment() -> None:
         )
     ]
     assert readers == []
+
+
+#: Files that read another `workload` than the blueprint's key: what a replay was scaled to.
+OTHER_WORKLOADS = {
+    f"{LIBRARY}/measure/replay/trace_replay.py",
+    "local/inference_local/report/report_builder.py",
+}
+
+
+def test_only_traffic_reads_workloads() -> None:
+    """Red for code that sizes by requests in real time alone, and forgets those of queues and jobs."""
+    places = [*(root() / LIBRARY).rglob("*.py"), *(root() / "stacks").rglob("*.py")]
+    places += (root() / "local").rglob("*.py")
+    found = [
+        f"{name}:{node.lineno}"
+        for path in sorted(places)
+        for name in [path.relative_to(root()).as_posix()]
+        if not name.startswith(f"{LIBRARY}/spec/") and name != f"{LIBRARY}/serving/traffic.py"
+        if name not in OTHER_WORKLOADS
+        for node in ast.walk(ast.parse(path.read_text("utf-8")))
+        if isinstance(node, ast.Attribute) and node.attr == "workload"
+    ]
+    assert found == [], "take the figures from serving/traffic.py"

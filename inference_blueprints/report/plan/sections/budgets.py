@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from inference_blueprints.report.plan.section import Label, PlanBasis, PlanSection, PlanSummary, ShortLine
 from inference_blueprints.report.plan.sections.cost import PLATFORM_COST
+from inference_blueprints.serving.traffic import model_traffic
 from inference_contracts.units import HOURS_PER_DAY, HOURS_PER_MONTH, MILLION
 
 
@@ -40,7 +41,7 @@ def _summarise(basis: PlanBasis) -> BudgetSummary | None:
     spec = basis.spec
     if not spec.teams:
         return None
-    workloads = {model.name: model.workload for model in spec.models}
+    workloads = {model.name: model_traffic(spec, model).means for model in spec.models}
     queues = spec.batch.queues if spec.batch else []
     charged = 0.0
     for queue in queues:

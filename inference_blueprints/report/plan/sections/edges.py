@@ -18,8 +18,9 @@ from inference_blueprints.report.pricing.rates import Prices
 from inference_blueprints.report.tables import TextTable
 from inference_blueprints.serving.estimates.request_estimates import frontend_size
 from inference_blueprints.serving.resolved import ResolvedWorkers
+from inference_blueprints.serving.traffic import deployment_traffic, model_traffic
 from inference_blueprints.spec.derived import platform_zones
-from inference_blueprints.spec.types import Model
+from inference_blueprints.spec.types import Model, Spec
 from inference_catalog import node_facts
 from inference_contracts.number_text import number
 from inference_contracts.units import HOURS_PER_DAY
@@ -99,6 +100,7 @@ class EdgeSummary:
 
 
 def edge_summary(
+    spec: Spec,
     model: Model,
     *,
     rules: int,
@@ -110,7 +112,7 @@ def edge_summary(
 ) -> EdgeSummary:
     """Return what a model's peak needs.
 
-    model: A model on Dynamo.
+    spec, model: The blueprint's section, and a model on Dynamo.
     rules: Rules of the load balancer: one per model.
     zones: Zones of the platform.
     is_zonal: Whether each deployment has its workers in one zone.
@@ -118,9 +120,10 @@ def edge_summary(
     prices: Prices of instances.
     region: Region of the platform.
     """
-    services, workload = catalog.service_prices(region), model.workload
-    frontends = [frontend_size(model, each) for each in model.deployments]
-    peak = peak_traffic(model, rules)
+    services, traffic = catalog.service_prices(region), model_traffic(spec, model)
+    workload = traffic.means
+    frontends = [frontend_size(model, deployment_traffic(spec, model, each)) for each in model.deployments]
+    peak = peak_traffic(model, traffic, rules)
     units, network = peak.units, peak.network_units
     crossing = 0.0 if is_zonal else peak.gb_per_hour * HOURS_PER_DAY * (zones - 1) / zones
     vcpus = sum(each.replicas * each.cpu for each in frontends)
@@ -158,10 +161,12 @@ def _summarise(basis: PlanBasis) -> Iterator[EdgeSummary]:
     spec, prices = basis.spec, basis.prices
     zones = len(platform_zones(spec.environment))
     for model in spec.models:
-        if model.stack.dynamo is None or model.workload.peak_requests_per_second < MIN_REQUESTS_PER_SECOND:
+        rate = model_traffic(spec, model).requests_per_second
+        if model.stack.dynamo is None or rate < MIN_REQUESTS_PER_SECOND:
             continue
         own = [each for each in basis.workers if each.model.name == model.name]
         yield edge_summary(
+            spec,
             model,
             rules=len(spec.models),
             zones=zones,

@@ -34,11 +34,11 @@ def summarise_frontends(deployments: Iterable[tuple[ResolvedWorkers, ...]]) -> I
 
     deployments: Workers of every role of each deployment.
     """
-    for model, deployment in ((roles[0].model, roles[0].deployment) for roles in deployments):
+    for roles in deployments:
+        model, name, traffic = roles[0].model, roles[0].deployment.name, roles[0].traffic
         if model.stack.dynamo:
-            size = frontend_size(model, deployment)
-            busy = round(busy_cpu(model, deployment), _DECIMALS)
-            yield FrontendSummary(model.name, deployment.name, size.replicas, size.cpu, size.memory_mib, busy)
+            size, busy = frontend_size(model, traffic), round(busy_cpu(traffic), _DECIMALS)
+            yield FrontendSummary(model.name, name, size.replicas, size.cpu, size.memory_mib, busy)
 
 
 def frontends(summary: PlanSummary) -> TextTable:

@@ -43,7 +43,7 @@ class ImageSummary:
 def _summarise(basis: PlanBasis) -> Iterator[ImageSummary]:
     """Yield the images of each deployment that makes some, in the blueprint's order."""
     for resolved in basis.workers:
-        images = resolved.model.workload.images
+        images = resolved.traffic.means.images
         if images is None:
             continue
         speed = image_speed(resolved)

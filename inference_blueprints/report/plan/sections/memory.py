@@ -74,7 +74,7 @@ def usd_per_million_tokens(
 
 def _summarise(resolved: ResolvedWorkers) -> MemorySummary:
     sizing, memory = worker_sizing(resolved), worker_memory(resolved)
-    ranks, workload = resolved.data_parallel_size, resolved.model.workload
+    ranks, workload = resolved.data_parallel_size, resolved.traffic.means
     return MemorySummary(
         model=resolved.model.name,
         deployment=resolved.label,

@@ -78,7 +78,8 @@ def _checks(basis: PlanBasis) -> Iterator[ObjectiveCheck]:
                 *deployment, "timePerOutputTokenP90Ms", wanted.time_per_output_token_p90_ms, token
             )
         if model.real_time is not None:
-            answer = None if first is None or token is None else first + model.workload.output_tokens * token
+            length = roles[0].traffic.means.output_tokens
+            answer = None if first is None or token is None else first + length * token
             yield ObjectiveCheck(
                 *deployment, "deadlineMillis", model.real_time.deadline_millis, answer, _queued_ms(price)
             )

@@ -22,6 +22,7 @@ from inference_blueprints.serving.streaming import (
     max_calls_per_kpu,
     stream_load,
 )
+from inference_blueprints.serving.traffic import model_traffic
 from inference_contracts.number_text import number
 from inference_contracts.units import GB, MB, MILLISECONDS_PER_SECOND
 
@@ -105,7 +106,7 @@ class StreamingSummary:
 
 def _summarise(basis: PlanBasis) -> Iterator[StreamingSummary]:
     """Yield the figures of each job."""
-    workloads = {model.name: model.workload for model in basis.spec.models}
+    workloads = {model.name: model_traffic(basis.spec, model).means for model in basis.spec.models}
     for job in basis.spec.streaming:
         load, size, workload = stream_load(job), job_size(job), workloads[job.model]
         yield StreamingSummary(
@@ -152,7 +153,7 @@ def _call_millis(basis: PlanBasis, model: str) -> float | None:
         first, price = time_to_first_token_ms(roles), prices.get((model, roles[0].deployment.name))
         if first is None or price is None:
             return None
-        times.append(first + roles[0].model.workload.output_tokens * price.time_per_output_token_ms)
+        times.append(first + roles[0].traffic.means.output_tokens * price.time_per_output_token_ms)
     return max(times, default=None)
 
 

@@ -12,7 +12,6 @@ from inference_blueprints.report.plan.sections.pools import POOLS
 from inference_blueprints.report.plan.sections.processes import PROCESSES
 from inference_blueprints.report.pricing.rates import share_of
 from inference_blueprints.report.tables import TextTable
-from inference_blueprints.serving.estimates.request_estimates import deployment_requests_per_second
 from inference_blueprints.serving.performance import role_capacity
 from inference_blueprints.serving.resolved import ResolvedWorkers
 from inference_contracts.number_text import number
@@ -79,7 +78,7 @@ def _token_price(
         return None
     writing = known[-1]  # decode, or both phases
     resolved = roles[-1]
-    workload = resolved.model.workload
+    workload = resolved.traffic.means
     rate = min(each.requests_per_second for each in known)
     full = min(each.full_requests_per_second for each in known)
     _, usd = share_of({(resolved.model.name, resolved.deployment.name)}, pools, processes)
@@ -88,7 +87,7 @@ def _token_price(
         model=resolved.model.name,
         deployment=resolved.deployment.name,
         requests_per_second=rate,
-        peak_requests_per_second=deployment_requests_per_second(resolved.model, resolved.deployment),
+        peak_requests_per_second=resolved.traffic.requests_per_second,
         concurrent_requests=writing.concurrent_requests,
         time_per_output_token_ms=writing.time_per_output_token_ms,
         usd_per_million_tokens=_per_million(usd, rate * both),

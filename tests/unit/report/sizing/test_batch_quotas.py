@@ -16,7 +16,7 @@ from inference_blueprints.report.sizing.batch_quotas import (
     refuse_exceeded,
     service_quota_uses,
 )
-from inference_blueprints.spec.types import Batch, Model
+from inference_blueprints.spec.types import Batch, Model, Spec
 from inference_contracts.errors import UserError
 
 DAY = 24 * 60 * 60
@@ -237,7 +237,8 @@ def test_queues_that_declare_no_load_have_no_day() -> None:
             "deployments": [{"name": "main", "aggregated": workers}],
         }
     )
-    assert batch_days(batch, [model], publishes=False) == (
+    spec = Spec.model_construct(models=[model], batch=batch, signal_store=None)
+    assert batch_days(spec, batch) == (
         BatchDay("b", "m", 1000, 1000, 5, 6, 7, publishes=False, deadline_hours=3),
     )
 
