@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 import inference_catalog as catalog
+from inference_blueprints.loading import load_blueprint
 from inference_blueprints.report.plan.sections.batch import summarise_days
 from inference_blueprints.report.sizing.batch_day import BatchDay, ModelCapacity, batch_days
 from inference_blueprints.report.sizing.batch_quotas import (
@@ -16,7 +17,7 @@ from inference_blueprints.report.sizing.batch_quotas import (
     refuse_exceeded,
     service_quota_uses,
 )
-from inference_blueprints.spec.types import Batch, Model, Spec
+from inference_blueprints.spec.types import Batch, Model
 from inference_contracts.errors import UserError
 
 DAY = 24 * 60 * 60
@@ -237,7 +238,7 @@ def test_queues_that_declare_no_load_have_no_day() -> None:
             "deployments": [{"name": "main", "aggregated": workers}],
         }
     )
-    spec = Spec.model_construct(models=[model], batch=batch, signal_store=None)
+    spec = load_blueprint("quickstart-g6e").blueprint.spec.model_copy(update={"models": [model]})
     assert batch_days(spec, batch) == (
         BatchDay("b", "m", 1000, 1000, 5, 6, 7, publishes=False, deadline_hours=3),
     )
