@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import inference_catalog as catalog
 from inference_blueprints.serving.engines.worker_sizing import worker_memory, worker_sizing
 from inference_blueprints.serving.estimates.request_estimates import (
+    answer_time,
     unique_tokens,
     worker_requests_per_second,
 )
@@ -237,6 +238,18 @@ def min_time_per_output_token_ms(roles: tuple[ResolvedWorkers, ...]) -> float | 
     if profile is None:
         return None
     return operation(profile, roles[-1].traffic.means, 1, decodes_only=True).time_per_output_token_ms
+
+
+def min_answer_ms(roles: tuple[ResolvedWorkers, ...]) -> float | None:
+    """Return the time of a whole mean answer with no other request, in milliseconds.
+
+    roles: Workers of every role of a deployment.
+    Returns: None without a latency profile.
+    """
+    first, each = time_to_first_token_ms(roles), min_time_per_output_token_ms(roles)
+    if first is None or each is None:
+        return None
+    return answer_time(roles[-1].traffic.means.output_tokens, first, each)
 
 
 _BYTES_PER_MEGABIT = 125_000

@@ -16,7 +16,11 @@ from inference_blueprints.measure.simulation.offline_replay import (
     replay_synthetic,
 )
 from inference_blueprints.measure.simulation.simulated_workers import SimulatedWorkers
-from inference_blueprints.serving.estimates.request_estimates import decode_seconds, prefill_seconds
+from inference_blueprints.serving.estimates.request_estimates import (
+    prefill_seconds,
+    request_seconds,
+    time_per_output_token_seconds,
+)
 from inference_blueprints.serving.traffic import own_means
 from inference_blueprints.spec.types import Model, Workload
 from inference_contracts.errors import UserError
@@ -160,16 +164,15 @@ def router_of(model: Model) -> Router:
 
 def limits_of(model: Model) -> LatencyLimits:
     """Return the objectives; if the blueprint states none, the defaults of its checks."""
-    means = own_means(model)
     return LatencyLimits(
         time_to_first_token_p90_ms=prefill_seconds(model.objectives) * _MS,
-        time_per_output_token_p90_ms=decode_seconds(means, model.objectives) * _MS / means.output_tokens,
+        time_per_output_token_p90_ms=time_per_output_token_seconds(model.objectives) * _MS,
     )
 
 
 def answer_seconds(model: Model, means: Workload) -> float:
     """Return the maximum duration of a mean request within the objectives."""
-    return prefill_seconds(model.objectives) + decode_seconds(means, model.objectives)
+    return request_seconds(means, model.objectives)
 
 
 def long_enough(requests: Sequence[RecordedRequest], model: Model) -> tuple[RecordedRequest, ...]:

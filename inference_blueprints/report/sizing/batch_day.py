@@ -9,12 +9,7 @@ from itertools import groupby
 from typing import Final
 
 from inference_blueprints.serving.engines.worker_sizing import worker_sizing
-from inference_blueprints.serving.performance import (
-    concurrent_requests,
-    min_time_per_output_token_ms,
-    role_capacity,
-    time_to_first_token_ms,
-)
+from inference_blueprints.serving.performance import concurrent_requests, min_answer_ms, role_capacity
 from inference_blueprints.serving.resolved import ResolvedWorkers
 from inference_blueprints.serving.traffic import model_traffic
 from inference_blueprints.spec.types import Batch, BatchQueue, Spec
@@ -83,13 +78,11 @@ def _of_deployment(roles: list[ResolvedWorkers]) -> ModelCapacity:
     speeds = [each for each in known if each]
     if len(speeds) < len(roles):
         return ModelCapacity(ranks * at_once, None)
-    first, each = time_to_first_token_ms(tuple(roles)), min_time_per_output_token_ms(tuple(roles))
-    alone = (first or 0.0) + (each or 0.0) * decoding.traffic.means.output_tokens
     return ModelCapacity(
         ranks * at_once,
         min(each.full_requests_per_second for each in speeds),
         min(each.requests_per_second for each in speeds),
-        alone / 1000.0,
+        (min_answer_ms(tuple(roles)) or 0.0) / 1000.0,
     )
 
 

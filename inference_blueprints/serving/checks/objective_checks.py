@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from inference_blueprints.serving.engines.llama_cpp import bound_tokens_per_second
 from inference_blueprints.serving.estimates.worker_start import WorkerStart, worker_start
 from inference_blueprints.serving.performance import (
+    min_answer_ms,
     min_time_per_output_token_ms,
     role_capacity,
     serves_its_peak,
@@ -106,7 +107,7 @@ def objective_findings(roles: Sequence[ResolvedWorkers]) -> Iterator[Finding]:
         (
             (*roles[0].model_path, "realTime", "deadlineMillis"),
             model.real_time.deadline_millis if model.real_time else None,
-            _min_answer_ms,
+            min_answer_ms,
             "a mean answer",
         ),
     )
@@ -130,11 +131,3 @@ def objective_findings(roles: Sequence[ResolvedWorkers]) -> Iterator[Finding]:
             "types or smaller weights",
             "warning",
         )
-
-
-def _min_answer_ms(roles: tuple[ResolvedWorkers, ...]) -> float | None:
-    """Return the time of a whole mean answer without other requests; None without a latency profile."""
-    first, each = time_to_first_token_ms(roles), min_time_per_output_token_ms(roles)
-    if first is None or each is None:
-        return None
-    return first + (roles[0].traffic.means.output_tokens - 1) * each

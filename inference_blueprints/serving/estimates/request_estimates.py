@@ -80,7 +80,19 @@ def request_seconds(workload: spec.Workload, objectives: spec.Objectives) -> flo
     """
     if images := workload.images:
         return images.per_request * images.steps * images.pixels / _MEGAPIXEL * _SECONDS_PER_STEP
-    return prefill_seconds(objectives) + decode_seconds(workload, objectives)
+    first, each = prefill_seconds(objectives), time_per_output_token_seconds(objectives)
+    return answer_time(workload.output_tokens, first, each)
+
+
+def answer_time(output_tokens: float, first_token: float, each_token: float) -> float:
+    """Return the time of a whole answer: the time per output token counts from the second token on.
+
+    So count vLLM (`vllm bench serve`: tpot = (latency - ttft) / (output_len - 1)) and the project's client.
+
+    output_tokens: Length of the answer.
+    first_token, each_token: Time to the first token, and from one token to the next, in the same unit.
+    """
+    return first_token + max(0.0, output_tokens - 1) * each_token
 
 
 def prefill_seconds(objectives: spec.Objectives) -> float:
@@ -88,12 +100,21 @@ def prefill_seconds(objectives: spec.Objectives) -> float:
     return (objectives.time_to_first_token_p90_ms or _TIME_TO_FIRST_TOKEN_MS) / 1000.0
 
 
+def time_per_output_token_seconds(objectives: spec.Objectives) -> float:
+    """Return the longest time from one token of an answer to the next under the objectives, in seconds."""
+    return (objectives.time_per_output_token_p90_ms or _TIME_PER_OUTPUT_TOKEN_MS) / 1000.0
+
+
 def decode_seconds(workload: spec.Workload, objectives: spec.Objectives) -> float:
     """Return the longest duration of a mean answer after its first token under the objectives, in seconds."""
-    each = objectives.time_per_output_token_p90_ms or _TIME_PER_OUTPUT_TOKEN_MS
-    return workload.output_tokens * each / 1000.0
+    return answer_time(workload.output_tokens, 0.0, time_per_output_token_seconds(objectives))
 
 
 def longest_stream_seconds(workload: spec.Workload, objectives: spec.Objectives) -> int:
-    """Return the longest duration of a stream, in seconds: between half a minute and ten minutes."""
-    return round(min(600.0, max(30.0, TAIL_FACTOR * request_seconds(workload, objectives))))
+    """Return the longest duration of a stream, in seconds: between half a minute and ten minutes.
+
+    `TAIL_FACTOR` times a mean request, or one whose answer has a token more.
+    """
+    token = time_per_output_token_seconds(objectives) if workload.output_tokens and not workload.images else 0
+    tail = TAIL_FACTOR * (request_seconds(workload, objectives) + token)
+    return round(min(600.0, max(30.0, tail)))

@@ -10,6 +10,7 @@ from inference_blueprints.report.plan.cells import UNKNOWN
 from inference_blueprints.report.plan.section import Label, PlanBasis, PlanSection, PlanSummary, ShortLine
 from inference_blueprints.report.plan.sections.tokens import TOKEN_PRICES, TokenPrice
 from inference_blueprints.report.tables import TextTable
+from inference_blueprints.serving.estimates.request_estimates import answer_time
 from inference_blueprints.serving.performance import min_time_per_output_token_ms, time_to_first_token_ms
 
 _NAMES = {
@@ -79,7 +80,7 @@ def _checks(basis: PlanBasis) -> Iterator[ObjectiveCheck]:
             )
         if model.real_time is not None:
             length = roles[0].traffic.means.output_tokens
-            answer = None if first is None or token is None else first + length * token
+            answer = None if first is None or token is None else answer_time(length, first, token)
             yield ObjectiveCheck(
                 *deployment, "deadlineMillis", model.real_time.deadline_millis, answer, _queued_ms(price)
             )

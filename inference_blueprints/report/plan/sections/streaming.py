@@ -12,6 +12,7 @@ from inference_blueprints.report.plan.section import Label, PlanBasis, PlanSecti
 from inference_blueprints.report.plan.sections.tokens import TOKEN_PRICES
 from inference_blueprints.report.pricing.streaming_price import job_usd_per_day
 from inference_blueprints.report.tables import TextTable
+from inference_blueprints.serving.estimates.request_estimates import answer_time
 from inference_blueprints.serving.performance import time_to_first_token_ms
 from inference_blueprints.serving.streaming import (
     MAX_DEAD_LETTER_BYTES,
@@ -153,7 +154,8 @@ def _call_millis(basis: PlanBasis, model: str) -> float | None:
         first, price = time_to_first_token_ms(roles), prices.get((model, roles[0].deployment.name))
         if first is None or price is None:
             return None
-        times.append(first + roles[0].traffic.means.output_tokens * price.time_per_output_token_ms)
+        length = roles[0].traffic.means.output_tokens
+        times.append(answer_time(length, first, price.time_per_output_token_ms))
     return max(times, default=None)
 
 

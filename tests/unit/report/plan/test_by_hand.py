@@ -24,8 +24,9 @@ from inference_blueprints.report.plan.sections.quotas import QUOTAS
 from inference_blueprints.report.plan.sections.tokens import TOKEN_PRICES, WITHOUT_PROFILE
 from inference_blueprints.report.plan.summary import summarise
 from inference_blueprints.report.pricing.rates import CustomRates
+from inference_blueprints.report.sizing.batch_day import model_capacities
 from inference_blueprints.resources import blueprints_directory
-from inference_blueprints.serving.performance import role_capacity
+from inference_blueprints.serving.performance import min_answer_ms, role_capacity, time_to_first_token_ms
 from inference_blueprints.serving.plan import build_plan
 from inference_blueprints.serving.resolved import resolve
 
@@ -484,8 +485,25 @@ def test_the_deadline_of_real_time_is_held_against_a_whole_answer_at_the_peak(
     price = _plan(quickstart_document, {})[TOKEN_PRICES][0]
     answer = check(60_000).planned_ms
     assert answer is not None
-    assert answer > 200 * price.time_per_output_token_ms
+    roles = resolve(parse_blueprint(yaml.safe_dump(quickstart_document), "by-hand.yaml").blueprint, 0, 0)
+    first = time_to_first_token_ms(roles)
+    assert first is not None
+    # The first of 200 tokens comes with the time to the first token.
+    assert answer == pytest.approx(first + 199 * price.time_per_output_token_ms)
     assert (check(answer / 1.2).is_missed, check(answer * 1.2).is_missed) == (True, None)
+
+
+def test_an_answer_of_one_token_takes_the_time_to_the_first(quickstart_document: dict[str, Any]) -> None:
+    """The sections of the plan and of batch counted a time per output token for the first token too."""
+    workload = {"inputTokens": 3000, "outputTokens": 1, "peakRequestsPerSecond": 2}
+    document = copy.deepcopy(quickstart_document)
+    document["spec"]["models"][0] |= {"workload": workload, "realTime": {"deadlineMillis": 500}}
+    [deadline] = _plan(document, {})[OBJECTIVES]
+    roles = resolve(parse_blueprint(yaml.safe_dump(document), "by-hand.yaml").blueprint, 0, 0)
+    first = time_to_first_token_ms(roles)
+    assert (deadline.planned_ms, min_answer_ms(roles)) == (first, first)
+    capacity = model_capacities(roles)[roles[0].model.name]
+    assert capacity.fastest_request_seconds == pytest.approx((first or 0.0) / 1000)
 
 
 def test_a_time_per_token_near_its_objective_is_left_to_a_replay(quickstart_document: dict[str, Any]) -> None:

@@ -15,9 +15,12 @@ from inference_blueprints.report.plan.sections.cost import PLATFORM_COST
 from inference_blueprints.report.plan.sections.edges import EDGES
 from inference_blueprints.report.plan.sections.kafka import KAFKA
 from inference_blueprints.report.plan.sections.streaming import STREAMING
+from inference_blueprints.report.plan.sections.tokens import TOKEN_PRICES
 from inference_blueprints.report.plan.summary import as_dict, summarise
 from inference_blueprints.resources import blueprints_directory
+from inference_blueprints.serving.performance import time_to_first_token_ms
 from inference_blueprints.serving.plan import build_plan
+from inference_blueprints.serving.resolved import resolve
 
 TEXT = (blueprints_directory() / "streaming-g6e.yaml").read_text(encoding="utf-8")
 
@@ -70,6 +73,11 @@ def test_calls_that_take_longer_than_the_job_is_sized_for_are_named(document: di
     assert found.call_millis is not None
     assert found.max_in_flight / found.call_millis * 1000 == pytest.approx(found.most_calls_per_second)
     assert found.max_in_flight / found.call_millis * 1000 < found.calls_per_second
+    # The first of 40 tokens comes with the time to the first token.
+    blueprint = parse_blueprint(yaml.safe_dump(document), "own.yaml").blueprint
+    [price], first = summary[TOKEN_PRICES], time_to_first_token_ms(resolve(blueprint, 0, 0))
+    assert first is not None
+    assert found.call_millis == pytest.approx(first + 39 * price.time_per_output_token_ms)
     assert "Raise latencyMillis" in table(summary, "Near real time")
     job["deadlineMillis"] = 1000
     assert "deadlineMillis is 1,000, which ends calls" in table(summary_of(document), "Near real time")
@@ -143,7 +151,8 @@ def large(document: dict[str, Any]) -> dict[str, Any]:
 def test_a_large_peak_has_connections_units_and_traffic(large: dict[str, Any]) -> None:
     summary = summary_of(large)
     [edge] = summary[EDGES]
-    assert edge.connections == pytest.approx(2000 * 0.4)
+    # 200 ms for the first of 8 tokens, and 25 ms for each of 7 others.
+    assert edge.connections == pytest.approx(2000 * 0.375)
     assert edge.bytes_per_request == 508 * 4 + 1500
     gb_per_hour = 2000 * edge.bytes_per_request * 3600 / 1e9
     assert edge.balancer_units == edge.byte_units == pytest.approx(gb_per_hour)
