@@ -68,6 +68,12 @@ class DeploymentDecision:
     """Why. At least one."""
     forecast: DeploymentForecast | None
     """What was expected. None without metrics or history."""
+    ceiling: int | None = None
+    """Largest number of its replicas from now on, on a shared pool: the ceilings of all its roles fit the
+    pool. None elsewhere: the maximum of the blueprint."""
+    drain_order: int | None = None
+    """On a shared pool: roles are changed in this order, from 0. Those that give up replicas come first, and
+    those that serve batch alone before real time. None elsewhere."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,7 +83,7 @@ class PoolDecision:
     name: str
     batch_accelerators: int
     """Accelerators that batch's own workers may have: the nominal quota of its ClusterQueue. The rest is kept
-    for real time."""
+    for real time. On a shared pool: those of its roles that serve batch alone."""
     reasons: tuple[ShiftReason, ...]
     """Why. At least one."""
 

@@ -123,6 +123,18 @@ class DeploymentView:
     batch_places: int = 0
     """Places of batch in this deployment when all of `maximum` replicas serve nothing else. Zero if batch
     does not share it."""
+    priority: int = 0
+    """On a shared pool: who gets accelerators first, from 100 to 0."""
+    handover_seconds: float | None = None
+    """On a shared pool: time until a replica of another role has drained and one of this role serves. None
+    for `reclaim_seconds` of the settings."""
+    batch_only: bool = False
+    """Whether it serves batch alone. Then it has no history, and the shift sets the number itself."""
+    deadline_replicas: int = 0
+    """Replicas that the deadlines of its jobs need now, if it serves batch alone."""
+    tokens_per_accelerator_hour: float = 0.0
+    """What an accelerator does for batch in this role. Among roles that serve batch alone, the larger one
+    comes first once all deadlines are met."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,6 +145,11 @@ class PoolView:
     """Its name in the blueprint."""
     accelerators: int
     """Accelerators that deployments and batch may have together."""
+    shared: bool = False
+    """Whether models share it by the hour. Then ceilings are decided, too."""
+    accelerators_per_node: int = 0
+    """Accelerators of a node of a shared pool: a replica uses those of one node, or whole nodes. The last
+    node has what is left. Zero if a replica fits anywhere."""
 
 
 @dataclass(frozen=True, slots=True)
