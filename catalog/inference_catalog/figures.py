@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from bisect import bisect_left
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cache
@@ -246,5 +247,60 @@ class LatencyProfile:
     decode_context_length: tuple[float, ...]
     """`decode_active_kv_tokens`, `decode_context_length`: Axes of the decode table: tokens in the KV cache of
     all running requests, and mean tokens per request."""
-    decode_itl: tuple[tuple[float, ...], ...]
-    """Milliseconds per decode step, ``[active KV tokens][context length]``."""
+    decode_itl: tuple[tuple[float | None, ...], ...]
+    """Milliseconds per decode step, ``[active KV tokens][context length]``. None where nothing was measured:
+    in each column, only from some row on."""
+
+    @property
+    def max_prompt_tokens(self) -> float:
+        """Longest prompt whose prefill is known, in tokens."""
+        return self.prefill_isl[-1]
+
+    @property
+    def max_context_tokens(self) -> float:
+        """Longest mean context of running requests for which a decode step is known, in tokens."""
+        return self.decode_context_length[-1]
+
+    def max_active_kv_tokens(self, context_tokens: float) -> float:
+        """Return the most tokens in the KV cache for which a decode step is known.
+
+        Parameters
+        ----------
+        context_tokens
+            Mean tokens per running request.
+
+        Returns
+        -------
+            0 beyond the longest context.
+        """
+        axis = self.decode_context_length
+        if context_tokens > axis[-1]:
+            return 0.0
+        upper = bisect_left(axis, context_tokens)
+        columns = {upper} if axis[upper] == context_tokens else {max(0, upper - 1), upper}
+        known = (
+            tokens
+            for tokens, row in zip(self.decode_active_kv_tokens, self.decode_itl, strict=True)
+            if all(row[column] is not None for column in columns)
+        )
+        return max(known, default=0.0)
+
+    def covers(
+        self, *, prompt_tokens: float = 0.0, context_tokens: float = 0.0, active_kv_tokens: float = 0.0
+    ) -> bool:
+        """Return whether the tables reach as far as this. Beyond their ends, each figure is unknown.
+
+        Parameters
+        ----------
+        prompt_tokens
+            Tokens of a prompt whose prefill is computed.
+        context_tokens
+            Mean tokens per running request.
+        active_kv_tokens
+            Tokens in the KV cache of all running requests together.
+        """
+        return (
+            prompt_tokens <= self.max_prompt_tokens
+            and context_tokens <= self.max_context_tokens
+            and active_kv_tokens <= self.max_active_kv_tokens(context_tokens)
+        )

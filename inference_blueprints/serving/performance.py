@@ -27,8 +27,46 @@ from inference_catalog import ImageSpeed, InstanceType, LatencyProfile, image_sp
 # b / rate = out * step + b * prefill       (Little's law; each request waits for all others' prefills)
 #
 # A decode worker has no prefills to wait for. A prefill worker completes one prompt after the other.
+#
+# Beyond the end of a table, a figure is unknown. `speeds` returns no profile that does not reach the mean
+# request, and a worker counts with no more requests at once than its decode table reaches.
 
 _MS = 1000.0
+
+
+def mean_context(workload: Workload) -> float:
+    """Return the mean tokens of a running request: its prompt and half of its answer."""
+    return workload.input_tokens + workload.output_tokens / 2.0
+
+
+def computed_prompt(workload: Workload) -> float:
+    """Return the tokens of a mean prompt that are computed: those that no other request shares."""
+    return workload.input_tokens * (1.0 - workload.shared_prefix_ratio)
+
+
+def uncovered(profile: LatencyProfile, workload: Workload, role: str) -> str:
+    """Return which part of a mean request lies beyond the end of a profile, as a clause; empty if none does.
+
+    role: That of the workers: those for prefill read only the prefill table, those for decode only the other.
+    """
+    prompt, context = computed_prompt(workload), mean_context(workload)
+    if role != "decode" and not profile.covers(prompt_tokens=prompt):
+        return (
+            f"the latency profile ends at {profile.max_prompt_tokens:,.0f} tokens of a prompt, and a mean "
+            f"prompt has {prompt:,.0f}"
+        )
+    if role != "prefill" and not profile.covers(context_tokens=context, active_kv_tokens=context):
+        return (
+            f"the latency profile ends at contexts of {profile.max_context_tokens:,.0f} tokens, and a mean "
+            f"request has {context:,.0f}"
+        )
+    return ""
+
+
+def covered_requests(profile: LatencyProfile, workload: Workload, at_once: int) -> int:
+    """Return how many of a number of mean requests at once the decode table of a profile reaches."""
+    context = mean_context(workload)
+    return min(at_once, int(profile.max_active_kv_tokens(context) // context))
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,11 +88,11 @@ def operation(
     profile: Speeds of the model on the worker's devices.
     workload: Mean lengths of its requests.
     decodes_only: Whether other workers compute the prefills.
+    Raises ValueError beyond the end of a table: `uncovered` and `covered_requests` tell it before.
     """
-    context = workload.input_tokens + workload.output_tokens / 2.0
+    context = mean_context(workload)
     prefill = 0.0 if decodes_only else prefill_ms(profile, workload)
-    rows = [_interpolate(profile.decode_context_length, row, context) for row in profile.decode_itl]
-    step = _interpolate(profile.decode_active_kv_tokens, rows, concurrent_requests * context)
+    step = _decode_step_ms(profile, concurrent_requests * context, context)
     request_ms = workload.output_tokens * step + concurrent_requests * prefill
     return Operation(
         concurrent_requests=concurrent_requests,
@@ -64,9 +102,11 @@ def operation(
 
 
 def prefill_ms(profile: LatencyProfile, workload: Workload) -> float:
-    """Return the duration of a mean prompt's prefill, in milliseconds: only the unshared part is computed."""
-    prompt = workload.input_tokens * (1.0 - workload.shared_prefix_ratio)
-    return _interpolate(profile.prefill_isl, profile.prefill_ttft_ms, prompt)
+    """Return the duration of a mean prompt's prefill, in milliseconds: only the unshared part is computed.
+
+    Raises ValueError beyond the end of the table.
+    """
+    return _interpolate(profile.prefill_isl, profile.prefill_ttft_ms, computed_prompt(workload))
 
 
 def at_rate(
@@ -80,13 +120,11 @@ def at_rate(
     """Return the operation of a worker at a given rate, and at its highest load.
 
     requests_per_second: Requests per second that arrive at the worker.
-    max_at_once: Most concurrent requests, at least 1.
+    max_at_once: Most concurrent requests, at least 1. Those beyond the profile's end are left out.
     Returns: First with the fewest concurrent requests that achieve the rate (if none do, as the second);
         second at its highest rate.
     """
-    all_operations = [
-        operation(profile, workload, count, decodes_only=decodes_only) for count in range(1, max_at_once + 1)
-    ]
+    all_operations = _operations(profile, workload, max_at_once, decodes_only=decodes_only)
     full = max(all_operations, key=lambda each: each.requests_per_second)
     enough = (each for each in all_operations if each.requests_per_second >= requests_per_second)
     return next(enough, full), full
@@ -103,24 +141,52 @@ def best_within(
     """Return the highest rate within a time per output token; the rate of one request if none qualifies.
 
     time_per_output_token_ms: Longest mean time between two tokens of an answer.
-    max_at_once: Most concurrent requests, at least 1.
+    max_at_once: Most concurrent requests, at least 1. Those beyond the profile's end are left out.
     """
-    operations = [
-        operation(profile, workload, count, decodes_only=decodes_only) for count in range(1, max_at_once + 1)
-    ]
+    operations = _operations(profile, workload, max_at_once, decodes_only=decodes_only)
     within = [each for each in operations if each.time_per_output_token_ms <= time_per_output_token_ms]
     return max(within or operations[:1], key=lambda each: each.requests_per_second)
 
 
-def _interpolate(axis: Sequence[float], values: Sequence[float], at: float) -> float:
-    """Interpolate a table linearly, as the simulated engine does.
+def _operations(
+    profile: LatencyProfile, workload: Workload, max_at_once: int, *, decodes_only: bool
+) -> list[Operation]:
+    """Return the operation at each number of concurrent requests that the profile covers."""
+    largest = covered_requests(profile, workload, max_at_once)
+    return [operation(profile, workload, count, decodes_only=decodes_only) for count in range(1, largest + 1)]
 
-    Beyond its ends, extrapolate from its last two nodes.
+
+def _decode_step_ms(profile: LatencyProfile, active_kv_tokens: float, context_tokens: float) -> float:
+    """Return the duration of a decode step in milliseconds. Raises ValueError beyond the end of the table."""
+    upper, share = _bracket(profile.decode_active_kv_tokens, active_kv_tokens)
+    rows = profile.decode_itl[upper - 1 : upper + 1]
+    low, high = (
+        _interpolate(profile.decode_context_length, row, context_tokens) if weight else 0.0
+        for row, weight in zip(rows, (1.0 - share, share), strict=True)
+    )
+    return low + share * (high - low)
+
+
+def _interpolate(axis: Sequence[float], values: Sequence[float | None], at: float) -> float:
+    """Interpolate a table linearly, as the simulated engine does. Below its start, its first value holds.
+
+    Raises ValueError beyond its end, and where it has no value.
     """
+    upper, share = _bracket(axis, at)
+    low = values[upper - 1] if share < 1.0 else 0.0
+    high = values[upper] if share else 0.0
+    if low is None or high is None:
+        raise ValueError(f"nothing was measured at {at:g}")
+    return low + share * (high - low)
+
+
+def _bracket(axis: Sequence[float], at: float) -> tuple[int, float]:
+    """Return the node at or above a place, and the place's share of the way to it from the node before."""
+    if at > axis[-1]:
+        raise ValueError(f"the table ends at {axis[-1]:g}, got {at:g}")
     upper = min(max(bisect_right(axis, at), 1), len(axis) - 1)
     low, high = axis[upper - 1], axis[upper]
-    share = max(0.0, (at - low) / (high - low))
-    return values[upper - 1] + share * (values[upper] - values[upper - 1])
+    return upper, max(0.0, (at - low) / (high - low))
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,12 +212,38 @@ ProfileFinder = Callable[[str, str, int, str], LatencyProfile | None]
 
 
 def speeds(resolved: ResolvedWorkers, find: ProfileFinder = catalog.latency_profile) -> LatencyProfile | None:
-    """Return the latency profile of workers; None if there is none, or if the model writes no text.
+    """Return the latency profile of workers that covers their mean request; None if there is none.
 
     All profiles are of answers, and use only tensor parallelism.
 
     find: Source of profiles; the catalogue by default.
     """
+    profile = _own_profile(resolved, find)
+    if profile is None or uncovered(profile, resolved.traffic.means, resolved.role):
+        return None
+    return profile
+
+
+#: Why a speed is unknown, as a clause, if there is no profile at all.
+NO_PROFILE = "the catalogue has no latency profile"
+
+
+def why_unknown(roles: Iterable[ResolvedWorkers]) -> str:
+    """Return why the speed of a deployment is unknown, as a clause; empty if it is known.
+
+    roles: Workers of every role of a deployment.
+    """
+    for resolved in roles:
+        profile = _own_profile(resolved, catalog.latency_profile)
+        if profile is None:
+            return NO_PROFILE
+        if reason := uncovered(profile, resolved.traffic.means, resolved.role):
+            return reason
+    return ""
+
+
+def _own_profile(resolved: ResolvedWorkers, find: ProfileFinder) -> LatencyProfile | None:
+    """Return the latency profile of workers, whatever their requests; None if the model writes no text."""
     size = resolved.tensor_parallel_size
     writes = resolved.model.task == "generate" and resolved.traffic.means.output_tokens > 0
     if not writes or resolved.workers.accelerators != size or resolved.workers.expert_parallel:
@@ -208,7 +300,7 @@ def serves_its_peak(resolved: ResolvedWorkers) -> bool | None:
     if profile is None or at_once < 1:
         return None
     each = worker_requests_per_second(resolved, resolved.workers.maximum)
-    if operation(profile, workload, at_once).requests_per_second >= each:
+    if operation(profile, workload, covered_requests(profile, workload, at_once)).requests_per_second >= each:
         return True
     return at_rate(profile, workload, each, at_once)[1].requests_per_second >= each
 

@@ -20,6 +20,8 @@ def write_profile(profile: LatencyProfile, path: Path) -> Path:
     """Write the arrays of ``dynamo.mocker --planner-profile-data``.
 
     A worker that starts at the same time reads the whole file, because an existing one is replaced at once.
+    The simulated engine draws a line on beyond the ends of its tables (`PerfModel::from_npz` of ai-dynamo
+    1.6.1 asks for it), and its tables have no gaps. So steps that nobody measured follow such a line here.
 
     path: The file, which ends in ``.npz``.
     """
@@ -30,10 +32,27 @@ def write_profile(profile: LatencyProfile, path: Path) -> Path:
         prefill_ttft_ms=numpy.asarray(profile.prefill_ttft_ms, float),
         decode_active_kv_tokens=numpy.asarray(profile.decode_active_kv_tokens, float),
         decode_context_length=numpy.asarray(profile.decode_context_length, float),
-        decode_itl=numpy.asarray(profile.decode_itl, float),
+        decode_itl=numpy.asarray(_without_gaps(profile)),
     )
     draft.replace(path)
     return path
+
+
+def _without_gaps(profile: LatencyProfile) -> list[list[float]]:
+    """Return the decode table. Each column goes on from its last two values in a line."""
+    axis = profile.decode_active_kv_tokens
+    table: list[list[float]] = []
+    for index, row in enumerate(profile.decode_itl):
+        share = (axis[index] - axis[index - 1]) / (axis[index - 1] - axis[index - 2])
+        table.append(
+            [
+                table[-1][column] + share * (table[-1][column] - table[-2][column])
+                if value is None
+                else value
+                for column, value in enumerate(row)
+            ]
+        )
+    return table
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from rich.text import Text
 from inference_blueprints.report.plan.section import PlanSummary
 from inference_blueprints.report.plan.sections import SECTIONS
 from inference_blueprints.report.plan.sections.pools import POOLS, PRICES, TOTALS
-from inference_blueprints.report.plan.sections.tokens import EMBEDDING, WITHOUT_PROFILE
+from inference_blueprints.report.plan.sections.tokens import EMBEDDING, unknown_speeds
 from inference_blueprints.report.tables import TextTable, print_table
 
 
@@ -37,9 +37,7 @@ def plan_notes(summary: PlanSummary) -> list[str]:
         )
     if "capacityBlock" in purchases:
         notes.append("You pay for a Capacity Block in advance, at the price of its offer.")
-    if summary[WITHOUT_PROFILE]:
-        names = ", ".join(summary[WITHOUT_PROFILE])
-        notes.append(f"No token price for {names}: the catalogue has no latency profile for it.")
+    notes += [f"No token price for {names}: {reason}." for reason, names in unknown_speeds(summary)]
     if summary[EMBEDDING]:
         names = ", ".join(summary[EMBEDDING])
         notes.append(

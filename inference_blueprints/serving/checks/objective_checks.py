@@ -8,11 +8,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from inference_blueprints.serving.engines.llama_cpp import bound_tokens_per_second
 from inference_blueprints.serving.estimates.worker_start import WorkerStart, worker_start
 from inference_blueprints.serving.performance import (
+    NO_PROFILE,
     min_answer_ms,
     min_time_per_output_token_ms,
     role_capacity,
     serves_its_peak,
     time_to_first_token_ms,
+    why_unknown,
 )
 from inference_blueprints.serving.resolved import ResolvedWorkers
 from inference_blueprints.serving.stacks.engine_process import engine_image
@@ -43,6 +45,26 @@ def peak_findings(roles: Sequence[ResolvedWorkers]) -> Iterator[Finding]:
         f"(simulated); use {math.ceil(workers * peak / full)}, or lower peakRequestsPerSecond"
     )
     yield Finding((*resolved.path, "replicas"), message, "warning")
+
+
+def coverage_findings(roles: Sequence[ResolvedWorkers]) -> Iterator[Finding]:
+    """Warn if the latency profile of a deployment ends before its mean request: nothing is known beyond.
+
+    Nothing is said without a latency profile: the plan says that, as for each unknown figure.
+
+    roles: Workers of every role of a deployment.
+    """
+    model, means = roles[0].model, roles[0].traffic.means
+    tokens = means.input_tokens + means.output_tokens
+    if model.task != "generate" or model.makes_images or tokens > roles[0].shape.context_length:
+        return
+    reason = why_unknown(roles)
+    if reason and reason != NO_PROFILE:
+        message = (
+            f"{reason}; so nobody knows whether these workers serve the peak and keep objectives and "
+            "deadlines, nor what their tokens cost: measure it with `blueprints benchmark`"
+        )
+        yield Finding(roles[0].path, message, "warning")
 
 
 # Checks that lent capacity can be back as soon as the blueprint says.

@@ -23,6 +23,7 @@ from inference_blueprints.serving.checks.engine_checks import (
 from inference_blueprints.serving.checks.memory_checks import host_cache_findings, memory_findings
 from inference_blueprints.serving.checks.neuron_checks import cache_findings, neuron_findings
 from inference_blueprints.serving.checks.objective_checks import (
+    coverage_findings,
     objective_findings,
     peak_findings,
     shift_findings,
@@ -106,6 +107,7 @@ def _model_findings(blueprint: spec.Blueprint, index: int) -> Iterator[Finding]:
         if arguments_are_right and has_lengths and not _wrong(found):
             yield from experimental_findings(roles)
             yield from disaggregation_findings(roles)
+            yield from coverage_findings(roles)
             yield from peak_findings(roles)
             yield from objective_findings(roles)
             yield from shift_findings(roles)

@@ -98,6 +98,8 @@ def test_decoding_is_bound_by_reading_the_weights(profile: catalog.LatencyProfil
     model = catalog.model(profile.model)
     active_share = model.active_parameters_billion / model.parameters_billion
     gigabytes = model.weight_bytes * active_share / profile.tensor_parallel_size / 1e9
-    gigabytes_per_second = gigabytes / (profile.decode_itl[0][0] / 1000)
+    first = profile.decode_itl[0][0]
+    assert first is not None
+    gigabytes_per_second = gigabytes / (first / 1000)
     assert gigabytes_per_second > MEMORY_GIGABYTES_PER_SECOND[profile.accelerator] / 20
     assert gigabytes_per_second < MEMORY_GIGABYTES_PER_SECOND[profile.accelerator]

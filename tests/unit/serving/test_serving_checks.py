@@ -253,6 +253,17 @@ def test_weights_that_do_not_fit_the_disk_are_refused(make_blueprint: Make) -> N
     assert {each.severity for each in enough} == {"warning"}
 
 
+def test_a_request_beyond_the_latency_profile_is_reported(make_blueprint: Make) -> None:
+    """Bug: 20,000 tokens on a profile of less took a straight line, and the peak passed as served."""
+    workload = {"inputTokens": 38_000, "outputTokens": 100, "peakRequestsPerSecond": 0.01}
+    blueprint = make_blueprint(workload=workload)
+    [finding] = (each for each in serving_findings(blueprint) if "latency profile ends" in each.message)
+    assert (finding.path, finding.severity) == (WORKERS, "warning")
+    assert "a mean prompt has" in finding.message
+    shared = serving_findings(make_blueprint(workload=workload | {"inputTokens": 3000}))
+    assert not any("latency profile ends" in each.message for each in shared)
+
+
 @pytest.mark.parametrize(
     "changes",
     [

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
-from inference_blueprints.serving.performance import at_rate, operation
+from inference_blueprints.serving.performance import at_rate, best_within, operation, prefill_ms, uncovered
 from inference_blueprints.spec.types import Workload
 from inference_catalog import LatencyProfile
 
@@ -62,3 +64,39 @@ def test_more_than_a_worker_carries() -> None:
     assert now == full
     # 32,000 tokens: 42 ms a step; 32,000 / (8,400 + 2,880) = 2.837/s.
     assert full.requests_per_second == pytest.approx(2.837, abs=1e-3)
+
+
+def test_beyond_the_end_of_a_table_nothing_is_known() -> None:
+    """Bug: a prompt of twice the table took twice its last value, where attention makes it four times."""
+    long = Workload(input_tokens=20_000, output_tokens=200, peak_requests_per_second=1.0)
+    with pytest.raises(ValueError, match="the table ends at 10000, got 20000"):
+        prefill_ms(_PROFILE, long)
+    with pytest.raises(ValueError, match="the table ends at 100000, got 101000"):
+        operation(_PROFILE, _workload(), 101)
+    assert "ends at 10,000 tokens of a prompt, and a mean prompt has 20,000" in uncovered(
+        _PROFILE, long, "prefill"
+    )
+    assert "ends at contexts of 10,000 tokens, and a mean request has 20,100" in uncovered(
+        _PROFILE, long, "decode"
+    )
+    # 15 % of the prompt are computed here, and the decode workers have it whole.
+    shared = long.model_copy(update={"shared_prefix_ratio": 0.85})
+    assert not uncovered(_PROFILE, shared, "prefill")
+    assert uncovered(_PROFILE, shared, "aggregated")
+
+
+def test_a_worker_counts_with_no_more_requests_than_its_profile_reaches() -> None:
+    """Bug: figures at full load followed a line beyond the last measured step."""
+    _, full = at_rate(_PROFILE, _workload(), 1000.0, 256)
+    assert full.concurrent_requests == 100
+    assert best_within(_PROFILE, _workload(), 1e9, 256).concurrent_requests == 100
+    # Of contexts of 10,000 tokens, the largest step was not measured: 1,000 lies between both columns.
+    gap = replace(
+        _PROFILE,
+        decode_active_kv_tokens=(1_000.0, 50_000.0, 100_000.0),
+        decode_itl=((11.0, 11.0), (60.0, 60.0), (110.0, None)),
+    )
+    assert (gap.max_active_kv_tokens(100), gap.max_active_kv_tokens(1000)) == (100_000, 50_000)
+    assert at_rate(gap, _workload(), 1000.0, 256)[1].concurrent_requests == 50
+    with pytest.raises(ValueError, match="nothing was measured"):
+        operation(gap, _workload(), 51)

@@ -27,7 +27,12 @@ from inference_blueprints.report.plan.sections.scaling import SCALING
 from inference_blueprints.report.plan.sections.shift import SHIFT
 from inference_blueprints.report.plan.sections.signal_store import SIGNAL_STORE
 from inference_blueprints.report.plan.sections.streaming import STREAMING
-from inference_blueprints.report.plan.sections.tokens import EMBEDDING, TOKEN_PRICES, WITHOUT_PROFILE
+from inference_blueprints.report.plan.sections.tokens import (
+    BEYOND_PROFILE,
+    EMBEDDING,
+    TOKEN_PRICES,
+    WITHOUT_PROFILE,
+)
 
 #: In the order in which a plan shows their tables.
 SECTIONS: tuple[PlanSection[Any], ...] = (
@@ -45,6 +50,7 @@ SECTIONS: tuple[PlanSection[Any], ...] = (
     FITS,
     TOKEN_PRICES,
     WITHOUT_PROFILE,
+    BEYOND_PROFILE,
     EMBEDDING,
     IMAGES,
     OBJECTIVES,

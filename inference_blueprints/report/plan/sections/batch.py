@@ -165,7 +165,7 @@ def _deadline(day: BatchDaySummary) -> str:
     if day.job_hours is None or full is None:
         return (
             f"Queue {day.queue}: whether its {deadline} can hold is unknown. The catalogue has no latency "
-            f"profile for {day.model}."
+            f"profile of {day.model} that covers its requests."
         )
     job = f"Queue {day.queue}: a job of {day.requests_per_job:,} requests takes"
     at_full_load = (

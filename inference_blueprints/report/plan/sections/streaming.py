@@ -276,7 +276,7 @@ def _verdict(job: StreamingSummary) -> str:
     """Say whether the model keeps up."""
     completed = job.model_requests_per_second
     if completed is None:
-        return "Whether it keeps up is unknown: the catalogue has no latency profile for it."
+        return "Whether it keeps up is unknown: the catalogue has no latency profile that covers it."
     full = f"{number(completed)} requests per second at full load (simulated)"
     if job.keeps_up:
         return f"It completes {full}."

@@ -7,12 +7,19 @@ from dataclasses import dataclass
 
 from inference_blueprints.report.figures import PoolSummary, ProcessSummary
 from inference_blueprints.report.plan.cells import few, usd
-from inference_blueprints.report.plan.section import Label, PlanBasis, PlanSection, PlanSummary, ShortLine
+from inference_blueprints.report.plan.section import (
+    Label,
+    PlanBasis,
+    PlanSection,
+    PlanSummary,
+    ShortLine,
+    in_tables_only,
+)
 from inference_blueprints.report.plan.sections.pools import POOLS
 from inference_blueprints.report.plan.sections.processes import PROCESSES
 from inference_blueprints.report.pricing.rates import share_of
 from inference_blueprints.report.tables import TextTable
-from inference_blueprints.serving.performance import role_capacity
+from inference_blueprints.serving.performance import NO_PROFILE, role_capacity, why_unknown
 from inference_blueprints.serving.resolved import ResolvedWorkers
 from inference_contracts.number_text import number
 from inference_contracts.units import MILLION, SECONDS_PER_HOUR
@@ -56,6 +63,32 @@ def _token_prices(basis: PlanBasis) -> Iterator[TokenPrice]:
 def _of_task(basis: PlanBasis, task: str) -> tuple[str, ...]:
     """Return the deployments whose model has a task."""
     return tuple(name for name, roles in basis.deployments.items() if roles[0].model.task == task)
+
+
+@dataclass(frozen=True, slots=True)
+class BeyondProfile:
+    """A deployment whose mean request lies beyond the end of its latency profile."""
+
+    deployment: str
+    """As ``model/deployment``."""
+    reason: str
+    """Where the profile ends, and how long the request is, as a clause."""
+
+
+def _beyond_profile(basis: PlanBasis) -> Iterator[BeyondProfile]:
+    for name in basis[WITHOUT_PROFILE]:
+        reason = why_unknown(basis.deployments[name])
+        if reason != NO_PROFILE:
+            yield BeyondProfile(name, reason)
+
+
+def unknown_speeds(summary: PlanSummary) -> Iterator[tuple[str, str]]:
+    """Yield why speeds are unknown, as a clause, with the names of the deployments."""
+    beyond = summary[BEYOND_PROFILE]
+    names = [name for name in summary[WITHOUT_PROFILE] if name not in {each.deployment for each in beyond}]
+    if names:
+        yield NO_PROFILE, few(names, ", ")
+    yield from ((each.reason, each.deployment) for each in beyond)
 
 
 def _without_profile(basis: PlanBasis) -> Iterator[str]:
@@ -182,8 +215,8 @@ def _price_in_short(price: TokenPrice) -> str:
 
 
 def _unknown_in_short(summary: PlanSummary) -> Iterator[ShortLine]:
-    if names := summary[WITHOUT_PROFILE]:
-        yield Label.CARRIES, f"unknown for {few(names, ', ')}: the catalogue has no latency profile"
+    for reason, names in unknown_speeds(summary):
+        yield Label.CARRIES, f"unknown for {names}: {reason}"
 
 
 def _embedding_in_short(summary: PlanSummary) -> Iterator[ShortLine]:
@@ -194,9 +227,12 @@ def _embedding_in_short(summary: PlanSummary) -> Iterator[ShortLine]:
 TOKEN_PRICES = PlanSection(
     "tokenPrices", lambda basis: tuple(_token_prices(basis)), _in_short, (token_prices,)
 )
-#: Deployments without a latency profile that write text, as ``model/deployment``.
+#: Deployments that write text and have no latency profile that covers their mean request, as
+#: ``model/deployment``.
 WITHOUT_PROFILE = PlanSection(
     "withoutProfile", lambda basis: tuple(_without_profile(basis)), _unknown_in_short
 )
+#: Those of them that have a profile, which ends before their mean request.
+BEYOND_PROFILE = PlanSection("beyondProfile", lambda basis: tuple(_beyond_profile(basis)), in_tables_only)
 #: Deployments of embedding models, which have no price of tokens, as ``model/deployment``.
 EMBEDDING = PlanSection("embedding", lambda basis: _of_task(basis, "embed"), _embedding_in_short)

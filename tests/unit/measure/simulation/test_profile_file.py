@@ -27,6 +27,20 @@ def test_every_array_arrives_in_its_shape(tmp_path: Path) -> None:
             numpy.testing.assert_allclose(arrays[name], getattr(profile, name))
 
 
+def test_steps_that_nobody_measured_follow_a_line(tmp_path: Path) -> None:
+    """Bug: the simulated engine read a gap as not a number, and every step of a full worker took 1 ms."""
+    profile = catalog.latency_profile("Qwen/Qwen3-8B", "l40s", 1, "vllm")
+    assert profile is not None
+    gapped = dataclasses.replace(
+        profile,
+        decode_active_kv_tokens=(0.0, 100.0, 200.0, 400.0),
+        decode_context_length=(1.0, 10.0),
+        decode_itl=((1.0, 1.0), (2.0, 3.0), (None, 5.0), (None, None)),
+    )
+    with numpy.load(write_profile(gapped, tmp_path / "latencies.npz")) as arrays:
+        assert arrays["decode_itl"].tolist() == [[1, 1], [2, 3], [3, 5], [5, 9]]
+
+
 def test_whole_numbers_become_floats_too(tmp_path: Path) -> None:
     profile = catalog.latency_profile("Qwen/Qwen3-8B", "l40s", 1, "vllm")
     assert profile is not None
