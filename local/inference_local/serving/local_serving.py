@@ -226,10 +226,10 @@ class LocalServing:
         """
         self._workers.restart_ended(restarts)
 
-    def replace_killed(self, on_progress: Callable[[str], None]) -> None:
-        """Restart the killed worker processes, and wait until they are registered.
+    def await_removal(self, on_progress: Callable[[str], None]) -> None:
+        """Wait until the frontends have removed the killed worker processes from their lists.
 
-        They start once the frontends have removed the killed ones from their lists.
+        Before, they still send some requests to them: a stream that moves may get such a worker.
 
         Raises ProcessDied if a process ends during the wait. The message contains the end of its log. Raises
         NotReady if it takes too long.
@@ -249,6 +249,14 @@ class LocalServing:
                 deadline=deadline,
                 check=self.check,
             )
+
+    def replace_killed(self, on_progress: Callable[[str], None]) -> None:
+        """Restart the killed worker processes, and wait until they are registered.
+
+        Raises ProcessDied if a process ends during the wait. The message contains the end of its log. Raises
+        NotReady if it takes too long.
+        """
+        self.await_removal(on_progress)
         self._workers.begin_all(self._workers.killed)
         self._wait(on_progress)
 
