@@ -126,9 +126,25 @@ def _events(pages: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
 
 
 def _retained(cloudformation: Any, stack: DeployedStack) -> Iterator[Retained]:
-    for event in _newest_events(cloudformation, stack):
+    yield from _skipped(stack, _newest_events(cloudformation, stack))
+
+
+def _skipped(stack: DeployedStack, events: Iterable[dict[str, Any]]) -> Iterator[Retained]:
+    for event in events:
         if event["ResourceStatus"] == "DELETE_SKIPPED":
             yield Retained(stack.name, event["ResourceType"], event["PhysicalResourceId"])
+
+
+def _kept_earlier(cloudformation: Any, stack: DeployedStack) -> Iterator[Retained]:
+    """Yield what a stack kept before its deletion, where `_exists` knows whether it is still there.
+
+    CloudFormation also keeps what has the deletion policy ``Retain`` when it rolls a creation back, and then
+    the stack does not know it any more (CloudFormation Template Reference, DeletionPolicy attribute,
+    RetainExceptOnCreate; aws/serverless-application-model#1819).
+    """
+    pages = cloudformation.get_paginator("describe_stack_events").paginate(StackName=stack.stack_id)
+    kept = dict.fromkeys(_skipped(stack, _events(pages)))
+    yield from (each for each in kept if each.resource_type in _KNOWN_TYPES)
 
 
 def _last_snapshots(cloudformation: Any, stack: DeployedStack) -> Iterator[Retained]:
@@ -144,6 +160,10 @@ def _last_snapshots(cloudformation: Any, stack: DeployedStack) -> Iterator[Retai
         properties = resource.get("Properties", {})
         if resource["Type"] == _CACHE_TYPE and "FinalSnapshotName" in properties:
             yield Retained(stack.name, f"last snapshot of {_CACHE_TYPE}", properties["ServerlessCacheName"])
+
+
+#: Types of which `_exists` knows whether a resource is still there.
+_KNOWN_TYPES = frozenset({"AWS::KMS::Key", "AWS::S3::Bucket"})
 
 
 def _exists(account: Account, kept: Retained) -> bool:
@@ -243,7 +263,7 @@ class Removal:
             settle(self._account.client("cloudformation"), self._platform, self._say)
 
     def _kept_before(self) -> list[Retained]:
-        """Return what stacks of the platform kept that earlier runs have deleted, and that still exists.
+        """Return what deleted stacks of the platform kept, now or earlier, and that still exists.
 
         A run that was killed named nothing. CloudFormation knows a deleted stack for 90 days (API reference,
         ListStacks).
@@ -257,13 +277,17 @@ class Removal:
                 for each in page["StackSummaries"]
                 if each["StackName"].startswith(f"{self._platform}-")
             ]
-            return [
+            found = dict.fromkeys(
                 kept
                 for stack in gone
                 if is_of_platform(client, stack, self._platform)
-                for kept in (*_retained(client, stack), *_last_snapshots(client, stack))
-                if _exists(self._account, kept)
-            ]
+                for kept in (
+                    *_retained(client, stack),
+                    *_kept_earlier(client, stack),
+                    *_last_snapshots(client, stack),
+                )
+            )
+            return [kept for kept in found if _exists(self._account, kept)]
 
     def old_revisions(self) -> list[str]:
         """Return inactive revisions of task definitions. None are on EKS.

@@ -18,6 +18,7 @@ class FakeCloudFormation:
 
     failing: Stacks whose deletion fails, by name: resource type and reason.
     kept: What stacks keep, by name: resource type.
+    rolled_back: What the rollback of their creation kept, by name: resource types and physical IDs.
     denied: Operations that are not allowed.
     templates: What stacks were deployed with, by name.
     outputs: What stacks say of themselves, by name.
@@ -27,6 +28,7 @@ class FakeCloudFormation:
         self._stacks: dict[str, dict[str, Any]] = {}
         self.failing: dict[str, tuple[str, str]] = {}
         self.kept: dict[str, str] = {}
+        self.rolled_back: dict[str, list[tuple[str, str]]] = {}
         self.denied: set[str] = set()
         self.resources: dict[str, list[str]] = {}
         self.templates: dict[str, dict[str, Any]] = {}
@@ -46,6 +48,10 @@ class FakeCloudFormation:
 
     def names(self) -> list[str]:
         return [name for name, stack in self._stacks.items() if stack["StackStatus"] != "DELETE_COMPLETE"]
+
+    def status(self, name: str) -> str | None:
+        """Return the status of a stack. None if there is none."""
+        return str(self._stacks[name]["StackStatus"]) if name in self.names() else None
 
     def update_termination_protection(self, *, EnableTerminationProtection: bool, StackName: str) -> None:  # noqa: N803
         self._find(StackName)["Protected"] = EnableTerminationProtection
@@ -76,7 +82,7 @@ class FakeCloudFormation:
         return {"Stacks": [answer]}
 
     def get_template(self, *, StackName: str, TemplateStage: str) -> dict[str, Any]:  # noqa: N803
-        assert TemplateStage == "Original"
+        assert TemplateStage in ("Original", "Processed")
         return {"TemplateBody": self.templates.get(self._find(StackName)["StackName"], {})}
 
     def get_paginator(self, operation: str) -> _Paginator:
@@ -85,8 +91,8 @@ class FakeCloudFormation:
     def _describe_stacks(self) -> Iterator[dict[str, Any]]:
         present = [dict(self._stacks[name]) for name in self.names()]
         for stack in self._stacks.values():  # comes to its end after it was seen
-            if stack["StackStatus"] == "UPDATE_IN_PROGRESS":
-                stack["StackStatus"] = "UPDATE_COMPLETE"
+            if stack["StackStatus"] in ("CREATE_IN_PROGRESS", "UPDATE_IN_PROGRESS"):
+                stack["StackStatus"] = stack["StackStatus"].replace("IN_PROGRESS", "COMPLETE")
             if stack["StackStatus"] == "DELETE_IN_PROGRESS" and stack["StackName"] not in self.failing:
                 stack["StackStatus"] = "DELETE_COMPLETE"
         for first in range(0, len(present), PAGE):
@@ -113,6 +119,12 @@ class FakeCloudFormation:
             "PhysicalResourceId": StackName,
         }
         yield {"StackEvents": [begun, _event("DELETE_FAILED", "Earlier", "AWS::EC2::VPC", "long ago")]}
+        for kind, physical_id in self.rolled_back.get(name, []):
+            yield {
+                "StackEvents": [
+                    {**_event("DELETE_SKIPPED", "It", kind, ""), "PhysicalResourceId": physical_id}
+                ]
+            }
 
     def _find(self, identifier: str) -> dict[str, Any]:
         return self._stacks[identifier.removeprefix("arn:")]
