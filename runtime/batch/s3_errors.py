@@ -177,9 +177,7 @@ def repeatable(function: Callable[P, R]) -> Callable[P, R]:
         try:
             return function(*words, **options)
         except (BotoCoreError, ClientError) as error:
-            meaning = meaning_of(error)
-            if isinstance(error, ClientError) and _is_denial(error):
-                meaning = S3Meaning.DENIED
+            meaning = _meaning_for_the_platform(error)
             if meaning is S3Meaning.FAULT:
                 raise
             kind = AwsDeniedError if meaning is S3Meaning.DENIED else AwsBusyError
@@ -188,10 +186,34 @@ def repeatable(function: Callable[P, R]) -> Callable[P, R]:
     return call
 
 
-def _is_denial(error: ClientError) -> bool:
-    """Return whether a service other than S3 denies a call. Most of them do so with status 400."""
-    return str(error.response["Error"]["Code"]).rpartition("#")[2] in {
-        "AccessDeniedException",
-        "AccessDenied",
-        "UnauthorizedOperation",
+#: Denials of services other than S3, most of which have status 400. DynamoDB also answers so if it may not
+#: use the table's key (aws/aws-cdk#10010).
+_OTHER_DENIALS: Final = frozenset({"AccessDeniedException", "AccessDenied", "UnauthorizedOperation"})
+#: Errors of DynamoDB that pass, with status 400: a table on demand throttles too, for example above twice its
+#: former peak (Amazon DynamoDB Developer Guide, "Error handling with DynamoDB", and "On-demand capacity
+#: mode").
+_THROTTLED: Final = frozenset(
+    {
+        "ProvisionedThroughputExceededException",
+        "TransactionInProgressException",
+        "TransactionConflictException",
     }
+)
+#: Reasons of a cancelled transaction that pass (Amazon DynamoDB API Reference, TransactWriteItems).
+_THROTTLED_ITEMS: Final = frozenset(
+    {"ProvisionedThroughputExceeded", "ThrottlingError", "TransactionConflict"}
+)
+
+
+def _meaning_for_the_platform(error: BotoCoreError | ClientError) -> S3Meaning:
+    """Return what an error says that is about the platform's own bucket and tables."""
+    meaning = meaning_of(error)
+    if not isinstance(error, ClientError):
+        return meaning
+    code = code_of(error).rpartition("#")[2]
+    reasons = {each.get("Code") for each in error.response.get("CancellationReasons", [])}
+    if code in _THROTTLED or reasons & _THROTTLED_ITEMS:
+        return S3Meaning.LATER
+    # A key of the platform that is disabled can be enabled again, and its objects are as they were.
+    is_own_key = meaning is S3Meaning.FAULT and code.startswith("KMS.")
+    return S3Meaning.DENIED if code in _OTHER_DENIALS or is_own_key else meaning

@@ -197,10 +197,14 @@ class _Worker:
                 continue
             if message is None:
                 continue
-            if self.stop.is_set():
-                await queue.give_back(message)
-            else:
+            if not self.stop.is_set():
                 self._begin(message, queue, group)
+                continue
+            try:
+                await queue.give_back(message)
+            except (BotoCoreError, ClientError) as error:
+                # It becomes visible again by itself. Shards that this worker holds are still drained.
+                log("queue_failed", reason=str(error))
 
     def _queue(self) -> ShardQueue:
         return ShardQueue(

@@ -61,6 +61,8 @@ class Process:
 
     last: int = 0
     """The call after which it is; none is 0."""
+    refusal: Callable[[Call], Exception | None] = lambda _: None
+    """Returns the error with which AWS refuses a call. None if it does not."""
     calls: list[Call] = field(default_factory=list)
     _lock: threading.RLock = field(default_factory=threading.RLock)
 
@@ -69,6 +71,8 @@ class Process:
         with self._lock:
             if self.last and len(self.calls) >= self.last:
                 raise KilledError
+            if refused := self.refusal(Call(operation, parameters)):
+                raise refused
             answer = _ANSWERS.get(operation)
             if answer is None:
                 answer = act(client, operation, parameters)
@@ -129,14 +133,35 @@ class Stage:
             with self._process(Process(), first=_PREPARED):
                 yield environment
 
-    def run(self, function: Callable[[], Any], *, last: int = 0) -> Process:
+    def refused(
+        self, function: Callable[[], Any], refusal: Callable[[Call], Exception | None]
+    ) -> Exception | None:
+        """Let a new process call a function while AWS refuses some calls, and return how it failed."""
+        try:
+            self.run(function, refusal=refusal)
+        except Exception as error:  # noqa: BLE001 - the caller judges it
+            return error
+        return None
+
+    def run(
+        self,
+        function: Callable[[], Any],
+        *,
+        last: int = 0,
+        refusal: Callable[[Call], Exception | None] = lambda _: None,
+    ) -> Process:
         """Let a new process call a function, and kill it after a call of its own."""
-        process = Process(last)
+        process = Process(last, refusal)
         with self._process(process):
             try:
                 function()
             except KilledError:
                 assert last
+            finally:
+                self._note_told(process)
+        return process
+
+    def _note_told(self, process: Process) -> None:
         self.told |= {
             json.dumps(entry, sort_keys=True)
             for call in process.calls
@@ -147,7 +172,6 @@ class Stage:
             for call in process.calls
             if call.operation in {"SendTaskSuccess", "UpdateMapRun", "Invoke"}
         }
-        return process
 
     def look(self, environment: dict[str, str]) -> World:
         """Return what there is."""

@@ -1,4 +1,5 @@
-"""Whatever call to AWS a function is killed after: called again, it leaves what it leaves undisturbed."""
+"""Whatever call to AWS a function is killed after, or AWS refuses: called again, it leaves what it leaves
+undisturbed."""
 
 from __future__ import annotations
 
@@ -8,6 +9,7 @@ from typing import Any
 
 import boto3
 import pytest
+from botocore.exceptions import ClientError
 
 from batch.completion import handlers as completion
 from batch.contracts.request import Input, JobDescription
@@ -19,13 +21,14 @@ from batch.objects import Objects
 from batch.preparation import handlers as preparation
 from batch.preparation import segments
 from batch.preparation.planning import Plan, PlanProblem
+from batch.s3_errors import AwsBusyError, AwsDeniedError
 from batch.scheduling import handlers as scheduling
 from batch.scheduling.admissions import Admission, AdmissionTable
 from batch.submission import handlers as submission
 from inference_contracts.batch_keys import JobKeys
 from tests.runtime.batch import resources
 from tests.runtime.batch.api.requesting import Api
-from tests.runtime.batch.every_call import Stage
+from tests.runtime.batch.every_call import Call, Stage
 from tests.runtime.batch.job_records import HOUR, NOW, make_job
 
 pytestmark = pytest.mark.faults
@@ -306,3 +309,67 @@ def test_after_every_call(stage: Stage, prepare: Preparation) -> None:
             stage.run(function, last=last)
         stage.run(function)
         assert stage.look(environment) == undisturbed
+
+
+def refusing(names: frozenset[str], error: ClientError, *, first: str) -> Callable[[Call], Exception | None]:
+    """Refuse all calls of a service from the first one of an operation on."""
+    begun: list[str] = []
+
+    def refusal(call: Call) -> Exception | None:
+        if call.operation == first or begun:
+            begun.append(call.operation)
+            return error if call.operation in names else None
+        return None
+
+    return refusal
+
+
+def refused(code: str, said: str, status: int) -> ClientError:
+    return ClientError(
+        {"Error": {"Code": code, "Message": said}, "ResponseMetadata": {"HTTPStatusCode": status}}, "Any"
+    )
+
+
+#: Calls of DynamoDB, and those of S3 that need ``kms:GenerateDataKey`` (Amazon S3 User Guide, "Using
+#: server-side encryption with AWS KMS keys", permissions). The bucket has a key of the platform.
+OF_TABLES = frozenset(
+    {"BatchGetItem", "DeleteItem", "GetItem", "PutItem", "Query", "TransactWriteItems", "UpdateItem"}
+)
+THAT_ENCRYPT = frozenset({"CreateMultipartUpload", "PutObject", "UploadPart", "UploadPartCopy"})
+THROTTLED = refused(
+    "ProvisionedThroughputExceededException",
+    "Throughput exceeds the current capacity of your table or index. DynamoDB is automatically scaling",
+    400,
+)
+BUCKET_KEY_DENIED = refused(
+    "AccessDenied",
+    "User: batch is not authorized to perform: kms:GenerateDataKey on resource: key because no "
+    "identity-based policy allows the kms:GenerateDataKey action",
+    403,
+)
+#: Functions whose errors the state machine repeats, by what they raise.
+OF_STATES = {segment, check, plan, ask, merge, finish, finish_in_part, reject}
+
+
+@pytest.mark.parametrize(
+    ("names", "error", "kind"),
+    [(OF_TABLES, THROTTLED, AwsBusyError), (THAT_ENCRYPT, BUCKET_KEY_DENIED, AwsDeniedError)],
+    ids=["throttled", "key-denied"],
+)
+@pytest.mark.parametrize("prepare", PREPARATIONS, ids=lambda each: each.__name__)
+def test_what_aws_refuses_is_done_by_the_next_call(
+    stage: Stage, prepare: Preparation, names: frozenset[str], error: ClientError, kind: type[Exception]
+) -> None:
+    """Red if a line or a job is lost or doubled by a key that is denied for a while, or a throttled table;
+    and if the state machine takes either for an error that stays."""
+    with stage.world() as environment:
+        calls = stage.run(prepare(environment)).calls
+        undisturbed = stage.look(environment)
+    for first in dict.fromkeys(call.operation for call in calls if call.operation in names):
+        with stage.world() as environment:
+            function = prepare(environment)
+            failed = stage.refused(function, refusing(names, error, first=first))
+            if prepare in OF_STATES:
+                assert isinstance(failed, kind), f"{first}: {failed!r}"
+            stage.run(function)
+            assert stage.look(environment) == undisturbed, f"refused from {first} on"

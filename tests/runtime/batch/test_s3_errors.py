@@ -19,6 +19,18 @@ def answer(code: str, status: int, said: str = "m") -> ClientError:
     )
 
 
+def cancelled(*reasons: str) -> ClientError:
+    """Return DynamoDB's answer to a transaction, with the reason of each item."""
+    return ClientError(
+        {
+            "Error": {"Code": "TransactionCanceledException", "Message": "m"},
+            "ResponseMetadata": {"HTTPStatusCode": 400},
+            "CancellationReasons": [{"Code": each} for each in reasons],
+        },
+        "TransactWriteItems",
+    )
+
+
 @pytest.mark.parametrize(
     ("error", "meaning"),
     [
@@ -79,6 +91,16 @@ def test_the_state_machine_knows_the_failures_by_their_names() -> None:
         (answer("SlowDown", 503), AwsBusyError),
         (answer("AccessDenied", 403), AwsDeniedError),
         (answer("AccessDeniedException", 400), AwsDeniedError),
+        # The platform's own key is denied (aws/aws-cdk#10010) or disabled (localstack/localstack#8422).
+        (answer("com.amazon.coral.service#AccessDeniedException", 400), AwsDeniedError),
+        (answer("KMS.DisabledException", 400), AwsDeniedError),
+        (answer("KMS.KMSInvalidStateException", 400), AwsDeniedError),
+        # Also a table on demand throttles.
+        (answer("ProvisionedThroughputExceededException", 400), AwsBusyError),
+        (answer("ThrottlingException", 400), AwsBusyError),
+        (answer("RequestLimitExceeded", 400), AwsBusyError),
+        (cancelled("None", "ThrottlingError"), AwsBusyError),
+        (cancelled("ConditionalCheckFailed", "None"), ClientError),
         (answer("NoSuchKey", 404), ClientError),
     ):
         with pytest.raises(kind):

@@ -6,9 +6,11 @@ import json
 import math
 import re
 from collections.abc import Iterator
+from typing import Any
 
 import boto3
 import pytest
+from botocore.exceptions import ClientError
 from moto import mock_aws
 
 from inference_decisions.capacity_shift.shift_answer import (
@@ -20,7 +22,7 @@ from inference_decisions.capacity_shift.shift_answer import (
 from inference_decisions.capacity_shift.shift_view import DeploymentState, ShiftState
 from operations.freeze_switch import read_freeze
 from operations.kubernetes_api import KubernetesApi
-from operations.operations_errors import KubernetesError, MetricsError, VersionConflictError
+from operations.operations_errors import KubernetesError, MetricsError, TableError, VersionConflictError
 from operations.operations_table import AuditRecord, OperationsTable
 from operations.promql import function_promql, name_matchers
 from tests.runtime.gpu_health.fake_cluster import FakeCluster, node_object
@@ -53,6 +55,33 @@ def test_of_two_writes_of_one_version_one_is_stored(table: OperationsTable) -> N
     stored = table.read("case#a", NOW)
     assert stored is not None
     assert (stored.content, stored.version) == ({"by": 3}, 2)
+
+
+def test_a_throttled_write_is_no_write_of_somebody_else(
+    table: OperationsTable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Red if a run believes that another one has decided, and changes nothing, because DynamoDB throttled it
+    (Amazon DynamoDB API Reference, TransactWriteItems: reasons of a cancelled transaction)."""
+    for code, reasons in (
+        ("TransactionCanceledException", ["None", "ThrottlingError"]),
+        ("TransactionCanceledException", ["ProvisionedThroughputExceeded", "None"]),
+        ("ProvisionedThroughputExceededException", []),
+        ("ThrottlingException", []),
+        ("RequestLimitExceeded", []),
+        ("AccessDeniedException", []),
+    ):
+        answer: dict[str, Any] = {
+            "Error": {"Code": code, "Message": "m"},
+            "CancellationReasons": [{"Code": each} for each in reasons],
+        }
+
+        def fail(answer: dict[str, Any] = answer, **_: object) -> None:
+            raise ClientError(answer, "TransactWriteItems")
+
+        monkeypatch.setattr(table._table.meta.client, "transact_write_items", fail)
+        with pytest.raises(TableError):
+            table.write("case#a", {}, version=0, now=NOW)
+    monkeypatch.undo()
 
 
 def test_an_expired_record_is_none_and_can_be_written_anew(table: OperationsTable) -> None:
