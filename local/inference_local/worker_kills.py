@@ -98,15 +98,15 @@ _PREFILLING = _Moment(4, 48, 0.0, NOT_BEGUN)
 def kill_workers(serving: LocalServing, on_progress: Callable[[str], None]) -> tuple[WorkerLoss, ...]:
     """Kill one worker process per role of each deployment, while streams are in flight.
 
-    Prefill workers are killed first. The others follow once the frontends have removed those from their lists:
-    a stream moves once (`--migration-limit`), and its prompt must not go to a dead worker then.
+    Prefill workers are killed first. The others follow once the frontends have removed those from their
+    lists: a stream moves once (`--migration-limit`), and its prompt must not go to a dead worker then.
     `LocalServing.replace_killed` replaces the killed processes.
 
     serving: The deployments, with all workers running.
     on_progress: Called with a description of the current action.
     Returns: One per role and deployment. A role with a single worker is skipped.
-    Raises UserError if a frontend does not answer. Raises ProcessDied if another process ends. Raises NotReady
-        if a frontend still lists the killed workers after a long time.
+    Raises UserError if a frontend does not answer. Raises ProcessDied if another process ends. Raises
+        NotReady if a frontend still lists the killed workers after a long time.
     """
     prefilling = [each for each in serving.first_workers() if each.role == "prefill"]
     writing = [each for each in serving.first_workers() if each.role != "prefill"]
