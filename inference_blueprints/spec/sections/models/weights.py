@@ -10,6 +10,7 @@ from inference_blueprints.spec.rule import rule
 from inference_blueprints.spec.sections.environment.network import in_wrong_region, is_in_wrong_region
 from inference_blueprints.spec.types import Spec, Weights
 from inference_blueprints.spec.wording import Path, quote, suggestion
+from inference_catalog.model import Model
 from inference_contracts.errors import Finding
 
 _ENTRY_IN_CATALOGUE = (
@@ -136,53 +137,104 @@ def revision_is_pinned(spec: Spec) -> Iterator[Finding]:
 
 @rule
 def entry_is_of_the_same_model(spec: Spec) -> Iterator[Finding]:
-    """Warn if the names of a repository and of its entry state different generations or sizes.
+    """Warn if the names of a repository and of its entry state different generations, sizes or variants.
 
-    A generation may have other layers: Qwen3.5 has linear attention, Qwen3 has none. Then memory, speed and
-    prices would be those of another model, and nothing else would say so.
+    A generation may have other layers: Qwen3.5 has linear attention, Qwen3 has none. What was distilled from
+    DeepSeek-R1 has the layers of Qwen or Llama. Then memory, speed and prices would be those of another
+    model, and nothing else would say so.
     """
     for path, weights in _each(spec):
-        entry, repository = weights.catalog, weights.hugging_face
-        if (
-            entry is None
-            or repository is None
-            or entry not in weights.entries
-            or repository in weights.entries
-        ):
+        entry, repository = weights.entries.get(weights.catalog or ""), weights.hugging_face
+        if entry is None or repository is None or repository in weights.entries:
             continue
-        named, meant = _named_traits(repository, entry), _named_traits(entry, entry)
-        for trait, text in meant.items():
-            if trait in named and named[trait] != text:
-                message = (
-                    f"got {quote(entry)} for {quote(repository)}, whose name states the {trait} "
-                    f"{named[trait]}, not {text}: memory, speed and prices are those of the entry, and "
-                    f"layers of another {trait} may differ; name its own entry, or make one from its "
-                    "config.json with `blueprints models add`, which refuses classes that it does not count"
-                )
-                yield Finding((*path, "catalog"), message, "warning")
-                break
+        for trait, what in _differences(repository, entry):
+            message = (
+                f"got {quote(entry.name)} for {quote(repository)}, whose name states {what}: memory, speed "
+                f"and prices are those of the entry, and layers of another {trait} may differ; name its own "
+                "entry, or make one from its config.json with `blueprints models add`, which refuses classes "
+                "that it does not count"
+            )
+            yield Finding((*path, "catalog"), message, "warning")
+            break
 
 
-_SIZE = re.compile(r"(?:\d+x)?\d+(?:\.\d+)?[bm]")
+_SIZE = re.compile(r"(?:(\d+)x)?(\d+(?:\.\d+)?)([bmt])")
+_ACTIVE_SIZE = re.compile(r"a(\d+(?:\.\d+)?)b")
+_BILLION = {"m": 0.001, "b": 1.0, "t": 1000.0}
+#: Names round parameters: Qwen3-30B-A3B has 30.53 billion, 3.35 of them active. Pruned models differ more.
+_ROUNDED = 1.15
 #: Also Gemma 3n and GLM-4v, whose layers are not those of Gemma 3 and GLM-4.
 _GENERATION = re.compile(r"[vkrm]?\d{1,2}(?:\.\d+)?[nv]?")
+#: Words of names for models of other layers: DeepSeek-R1-Distill-Qwen-32B is a Qwen2.5, GLM-4.5-Air has 106
+#: of 355 billion parameters, Qwen3-VL adds an encoder of images (the models' cards on the Hugging Face Hub).
+_VARIANTS = (
+    *(
+        "air",
+        "flash",
+        "large",
+        "lite",
+        "maverick",
+        "medium",
+        "micro",
+        "mini",
+        "nano",
+        "scout",
+        "small",
+        "tiny",
+    ),
+    *("audio", "omni", "vl", "linear", "next", "distill", "distilled", "pruned", "reap"),
+)
 
 
-def _named_traits(repository: str, entry: str) -> dict[str, str]:
-    """Return generation and size as the name of a repository states them, if it has the entry's family."""
-    words = [re.split(r"[-_]", each.rpartition("/")[2].casefold()) for each in (repository, entry)]
-    family = re.sub(r"[\d.]+$", "", words[1][0])
-    place = next((at for at, each in enumerate(words[0]) if re.sub(r"[\d.]+$", "", each) == family), None)
-    if place is None:
-        return {}
-    own, *after = words[0][place:]
-    found = {}
-    attached = own.removeprefix(family)
-    generation = attached or next(iter(after[:1]), "")
-    if _GENERATION.fullmatch(generation):
-        found["generation"] = generation
-    sizes = [each for each in after if _SIZE.fullmatch(each)]
-    return found | ({"size": sizes[0]} if sizes else {})
+def _differences(repository: str, entry: Model) -> Iterator[tuple[str, str]]:
+    """Yield the traits in which the name of a repository contradicts an entry, and what it states."""
+    family = re.sub(r"[\d.]+$", "", _words(entry.name)[0])
+    named, meant = _after_family(repository, family), _after_family(entry.name, family)
+    generations = _generation(named, family), _generation(meant, family)
+    if all(generations) and generations[0] != generations[1]:
+        yield "generation", f"the generation {generations[0]}, not {generations[1]}"
+    for word in named[1:]:
+        if word in _VARIANTS and word not in meant:
+            yield "variant", f"{quote(word)}, and that of the entry does not"
+    # A name without the family, such as ads-ranker-4b, states a size all the same.
+    size = next(filter(None, map(_billions, named[1:] or _words(repository))), None)
+    own = next(filter(None, map(_billions, meant)), None) or entry.parameters_billion
+    if size and not 1 / _ROUNDED <= size / own <= _ROUNDED:
+        yield "size", f"the size {_text(size)}, not {_text(own)}"
+    active = next(filter(None, map(_ACTIVE_SIZE.fullmatch, named[1:])), None)
+    if active and not 1 / _ROUNDED <= float(active[1]) / entry.active_parameters_billion <= _ROUNDED:
+        yield "size", f"{active[1]}b active parameters, not {entry.active_parameters_billion:.3g}b"
+
+
+def _words(name: str) -> list[str]:
+    """Return the words of the name of a repository, without its owner. Llama-3_3 is Llama-3.3."""
+    own = re.sub(r"(?<=\d)_(?=\d)", ".", name.rpartition("/")[2].casefold())
+    return re.split(r"[-_]", own)
+
+
+def _after_family(name: str, family: str) -> list[str]:
+    """Return the words of a name from its last mention of a family on; none without it."""
+    words = _words(name)
+    places = [at for at, each in enumerate(words) if re.sub(r"[\d.]+$", "", each) == family]
+    return words[places[-1] :] if places else []
+
+
+def _generation(words: list[str], family: str) -> str:
+    """Return the generation that words state, attached to the family or after it; empty without one."""
+    if not words:
+        return ""
+    generation = words[0].removeprefix(family) or next(iter(words[1:2]), "")
+    return generation if _GENERATION.fullmatch(generation) else ""
+
+
+def _billions(word: str) -> float | None:
+    """Return the parameters that a word such as 8x7b states, in billions; None for other words."""
+    size = _SIZE.fullmatch(word)
+    return float(size[1] or 1) * float(size[2]) * _BILLION[size[3]] if size else None
+
+
+def _text(billions: float) -> str:
+    return f"{billions:g}b" if billions >= 1 else f"{billions * 1000:g}m"
 
 
 def _is_commit(revision: str | None) -> bool:
