@@ -175,14 +175,14 @@ def kv_tokens_needed(
 
     input_tokens, output_tokens: Mean tokens of a prompt and of an answer.
     requests_per_second: Peak rate that arrives at this worker: the model's peak divided by its replicas.
-    seconds_per_request: Mean duration of a request: time to first token plus ``output_tokens`` times the time
-        per token.
+    seconds_per_request: Mean duration of a request: time to first token, and that of each further token (see
+        `answer_time`).
     shared_prefix_ratio: Share of the prompt that all requests have in common, 0 to below 1.
     Returns: Tokens, rounded up.
     """
     concurrent = max(1.0, requests_per_second * seconds_per_request)
     shared = input_tokens * shared_prefix_ratio
-    return math.ceil(shared + concurrent * (input_tokens - shared + output_tokens))
+    return math.ceil(round(shared + concurrent * (input_tokens - shared + output_tokens), 6))
 
 
 #: Largest feature maps of the decoder that exist at once: input and output of the convolution after the last

@@ -166,7 +166,7 @@ _ROUNDED = 1.15
 #: Also Gemma 3n and GLM-4v, whose layers are not those of Gemma 3 and GLM-4.
 _GENERATION = re.compile(r"[vkrm]?\d{1,2}(?:\.\d+)?[nv]?")
 #: Words of names for models of other layers: DeepSeek-R1-Distill-Qwen-32B is a Qwen2.5, GLM-4.5-Air has 106
-#: of 355 billion parameters, Qwen3-VL adds an encoder of images (the models' cards on the Hugging Face Hub).
+#: of 355 billion parameters, Qwen3-VL adds an encoder of images (cards of the models on the Hub).
 _VARIANTS = (
     *(
         "air",
@@ -182,7 +182,7 @@ _VARIANTS = (
         "small",
         "tiny",
     ),
-    *("audio", "omni", "vl", "linear", "next", "distill", "distilled", "pruned", "reap"),
+    *("tiny", "audio", "omni", "vl", "linear", "next", "distill", "distilled", "pruned", "reap"),
 )
 
 
