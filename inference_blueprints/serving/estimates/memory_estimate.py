@@ -182,7 +182,7 @@ def kv_tokens_needed(
     """
     concurrent = max(1.0, requests_per_second * seconds_per_request)
     shared = input_tokens * shared_prefix_ratio
-    return math.ceil(round(shared + concurrent * (input_tokens - shared + output_tokens), 6))
+    return math.ceil(shared + concurrent * (input_tokens - shared + output_tokens))
 
 
 #: Largest feature maps of the decoder that exist at once: input and output of the convolution after the last
