@@ -330,7 +330,7 @@ class Catalogue:
         tables = {key: flags_of(document.get(key, {})) for key in ("flags", "server_flags")}
         owned = {
             key: self._owned_arguments(document.get(key, {}), path)
-            for key in ("owned_arguments", "server_owned_arguments")
+            for key in ("owned_arguments", "server_owned_arguments", "ignored_arguments")
         }
         return build_entry(Engine, {"name": name, **document, **tables, **owned}, path)
 

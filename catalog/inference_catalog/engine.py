@@ -180,6 +180,8 @@ class Engine:
     instead if there is one."""
     server_owned_arguments: Mapping[str, str] = field(default_factory=dict)
     """Such arguments of the engine's own server."""
+    ignored_arguments: Mapping[str, str] = field(default_factory=dict)
+    """Arguments that Dynamo's workers take and only the engine's own server reads, each with the reason."""
 
     def flag(self, name: str) -> Flag | None:
         """Return the flag of a command-line argument, including ``--no-`` forms; None if it is unknown."""

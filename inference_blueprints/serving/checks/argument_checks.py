@@ -110,14 +110,22 @@ def argument_findings(
     whole: The blueprint's section.
     engine: Release of the model's engine.
     model_path: Path of the model in the blueprint.
-    Yields: An error for each argument that is unknown, is owned by the plan, or has an invalid value.
+    Yields: An error for each argument that is unknown, is owned by the plan, or has an invalid value; a
+        warning for each that nothing reads.
     """
-    arguments = model.engine.arguments
+    arguments, stack = model.engine.arguments, STACKS[model.stack.chosen]
     path = (*model_path, "engine", engine.name, "args")
+    ignored = {} if stack.runs_own_servers else engine.ignored_arguments
     for name, value in arguments.items():
-        message = _message(name, value, engine, STACKS[model.stack.chosen])
+        message = _message(name, value, engine, stack)
         if message:
             yield Finding((*path, name), message)
+        elif name in ignored and value is not False:
+            message = (
+                f"got '{name}', which only the server of {engine.name} {engine.engine_version} reads, and "
+                f"Dynamo's workers do not start it: {ignored[name]}; remove it"
+            )
+            yield Finding((*path, name), message, "warning")
     for name, message in _conflicts(whole, model, ENGINES[engine.name].argument_names):
         yield Finding((*path, name), message)
 
@@ -174,6 +182,9 @@ _UNDER_DYNAMO: Mapping[str, str] = MappingProxyType(
         "enable-auto-tool-choice": f"{_PARSING}: with 'toolCall', tools are always chosen freely",
         "tool-call-parser": f"{_PARSING}: {{toolCall: …}}",
         "tool-parser-plugin": f"{_PARSING}: {{toolCall: …}}, one that Dynamo has",
+        # Those of ``trtllm-serve``.
+        "tool-parser": f"{_PARSING}: {{toolCall: …}}",
+        "reasoning-parser": f"{_PARSING}: {{reasoning: …}}",
         "trust-request-chat-template": "Dynamo's frontend takes no templates from requests",
         "enable-prompt-tokens-details": "answers of Dynamo always have these numbers",
         "enable-request-id-headers": "Dynamo's frontend answers with 'x-request-id' itself",

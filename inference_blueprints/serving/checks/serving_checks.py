@@ -89,7 +89,7 @@ def _model_findings(blueprint: spec.Blueprint, index: int) -> Iterator[Finding]:
     yield from parser_findings(model, release, path)
     arguments_are_right = True
     for finding in argument_findings(blueprint.spec, model, release, path):
-        arguments_are_right = False
+        arguments_are_right = arguments_are_right and finding.severity == "warning"
         yield finding
     for deployment_index, deployment in usable(model.deployments):
         yield from frontend_findings(blueprint.spec, model, deployment, path)

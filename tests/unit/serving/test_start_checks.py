@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+import inference_catalog as catalog
 from inference_blueprints.serving.checks.serving_checks import serving_findings
 from inference_blueprints.spec.types import Blueprint
 from inference_contracts.errors import Finding
@@ -122,6 +123,37 @@ def test_an_argument_of_another_stack_is_called_so(
     [finding] = found(make_blueprint(**changes))
     assert words in finding.message
     assert "is not an argument of" not in finding.message
+
+
+@pytest.mark.parametrize(
+    ("engine", "name", "severity", "words"),
+    [
+        ("sglang", "api-key", "error", "callers have no key"),
+        ("sglang", "admin-api-key", "error", "callers have no key"),
+        ("sglang", "completion-template", "warning", "Dynamo's frontend writes prompts"),
+        ("sglang", "ssl-certfile", "warning", "Dynamo's frontend answers requests"),
+        ("sglang", "enable-cache-report", "warning", "always have these numbers"),
+        ("sglang", "warmups", "warning", "starts and warms the engine itself"),
+        ("sglang", "sampling-defaults", "warning", "send these parameters with each request"),
+        ("vllm", "interleave-mm-strings", "warning", "Dynamo's frontend writes prompts"),
+        ("vllm", "api-key", "error", "callers have no key"),
+        ("tensorrtLlm", "tool-parser", "error", "set 'parsers' of the model"),
+        ("tensorrtLlm", "reasoning-parser", "error", "set 'parsers' of the model"),
+    ],
+)
+def test_arguments_of_a_server_that_does_not_run(
+    make_blueprint: Make, engine: str, name: str, severity: str, words: str
+) -> None:
+    """Red if an argument passes that nothing reads, such as a key that protects nothing."""
+    flag = catalog.engine(engine).flags.get(f"--{name}")
+    value = "x" if flag is None or flag.takes_value else True
+    [finding] = found(make_blueprint(engine={engine: {"args": {name: value}}}))
+    assert (finding.severity, words in finding.message) == (severity, True), finding.message
+
+
+def test_what_only_a_server_reads_passes_where_that_server_runs(make_blueprint: Make) -> None:
+    args = {"interleave-mm-strings": True}
+    assert found(make_blueprint(engine={"vllm": {"args": args}}, stack={"llmD": {}})) == []
 
 
 @pytest.mark.parametrize("engine", ["vllm", "sglang", "tensorrtLlm"])
