@@ -10,6 +10,7 @@ from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
 from inference_decisions.capacity_shift.demand_history import BIN_SECONDS, DemandHistory, Numbers
+from inference_decisions.capacity_shift.replica_forecast import REMEMBERED_BINS, forecast_replicas
 from inference_decisions.capacity_shift.shift_answer import (
     DeploymentDecision,
     DeploymentForecast,
@@ -197,8 +198,8 @@ class DeploymentRule:
         elif self.history.measured_seconds < self.settings.learn_seconds:
             state = self._without_history()
         else:
-            forecast = forecast_demand(self.history, self.settings, shared=self.deployment.batch_places > 0)
-            state = self._moved(forecast)
+            forecast, wanted = self._forecast()
+            state = self._moved(forecast, wanted)
         if self.settings.action == "observe":
             self._because("observe", "capacityShift.action is `observe`: this is only recorded")
         decision = DeploymentDecision(
@@ -244,7 +245,30 @@ class DeploymentRule:
         floor = self.before.floor if self.before else self.deployment.minimum
         return DeploymentState(floor=self._bounded(floor))
 
-    def _moved(self, forecast: DeploymentForecast) -> DeploymentState:
+    def _forecast(self) -> tuple[DeploymentForecast, int]:
+        """Return what is expected, and the replicas that it needs."""
+        handover = self.deployment.handover_seconds
+        if handover is None:
+            found = forecast_demand(self.history, self.settings, shared=self.deployment.batch_places > 0)
+            return found, self._replicas(found.later)
+        values = fill_gaps(self.history.values)[-2 * REMEMBERED_BINS :]
+        needed = forecast_replicas(
+            values,
+            handover_seconds=handover,
+            capacity=self.deployment.capacity,
+            minimum=self.deployment.minimum,
+            maximum=self.deployment.maximum,
+            margin=1.0 + self.settings.safety_percent / 100.0,
+        )
+        later, soon = float(needed.demand[-1]), float(values[-1])
+        if self.deployment.batch_places:
+            soon = forecast_demand(self.history, self.settings, shared=True).soon
+        found = DeploymentForecast(
+            level=float(values[-1]), soon=soon, later=max(soon, later), season=needed.yesterday
+        )
+        return found, max(int(needed.replicas[-1]), self._replicas(found.later))
+
+    def _moved(self, forecast: DeploymentForecast, wanted: int) -> DeploymentState:
         """Move floor and places towards the forecast, within the limits of their pace."""
         if self.before is None:
             self._because("first_decision", "no earlier decision is known: the floor begins at what runs")
@@ -253,13 +277,12 @@ class DeploymentRule:
                 "clock_back", f"the clock went back by {-self.elapsed_seconds:.0f} s: nothing falls"
             )
         in_use = forecast.level if self.deployment.in_use is None else self.deployment.in_use
-        wanted = self._wanted(forecast, in_use)
+        wanted = self._wanted(forecast, wanted, in_use)
         floor, lower_since = self._floor(wanted)
         return DeploymentState(floor=floor, lower_since=lower_since, lent=self._lent(forecast, in_use))
 
-    def _wanted(self, forecast: DeploymentForecast, in_use: float) -> int:
-        minutes = self.settings.reclaim_seconds / _MINUTE
-        wanted = self._replicas(forecast.later)
+    def _wanted(self, forecast: DeploymentForecast, wanted: int, in_use: float) -> int:
+        minutes = self._handover_seconds / _MINUTE
         self._because(
             "forecast",
             f"within {minutes:g} min demand may reach {forecast.later:.4g} (now {forecast.level:.4g}):"
@@ -287,14 +310,20 @@ class DeploymentRule:
         if since is None or since > self.now or self.elapsed_seconds < 0:
             since = self.now
         waited = self.now - since
-        if waited < self.settings.lower_after_seconds or self.settings.freeze == "unknown":
+        # On a shared pool, what is wanted has sufficed for a hand-over (`forecast_replicas`).
+        if self.deployment.handover_seconds is None:
+            after = self.settings.lower_after_seconds
+        else:
+            after = 0.0 if self.before and self.elapsed_seconds >= 0 else _MINUTE
+        if waited < after or self.settings.freeze == "unknown":
             self._because(
                 "waits_to_lower",
-                f"{wanted} replicas suffice since {waited:.0f} s; the floor falls after"
-                f" {self.settings.lower_after_seconds:g} s",
+                f"{wanted} replicas suffice since {waited:.0f} s; the floor falls after {after:g} s",
             )
             self._explain_unknown()
             return floor, since
+        if self.deployment.handover_seconds is not None:
+            return wanted, None
         if self.elapsed_seconds < _SAME_MINUTE:
             return floor, since
         maximum = max(1, math.floor(floor * self.settings.lower_percent_per_minute / 100.0))
@@ -328,6 +357,11 @@ class DeploymentRule:
             each.code == "freeze_unknown" for each in self._reasons
         ):
             self._because("freeze_unknown", "the freeze switch cannot be read: nothing more is lent")
+
+    @property
+    def _handover_seconds(self) -> float:
+        handover = self.deployment.handover_seconds
+        return self.settings.reclaim_seconds if handover is None else handover
 
     def _floor_before(self) -> int:
         return self.before.floor if self.before else self.deployment.replicas

@@ -25,6 +25,8 @@ ShiftCode = Literal[
     "clock_back",
     "first_decision",
     "pool_too_small",
+    "gives_way",
+    "batch_rest",
 ]
 
 

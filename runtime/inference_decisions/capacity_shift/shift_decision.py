@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy
 
 from inference_decisions.capacity_shift.demand_history import DemandHistory
 from inference_decisions.capacity_shift.deployment_rule import DeploymentRule
+from inference_decisions.capacity_shift.pool_allocation import (
+    STAY_HANDOVERS,
+    Allocation,
+    RoleDemand,
+    allocate,
+)
 from inference_decisions.capacity_shift.shift_answer import (
     DeploymentDecision,
     PoolDecision,
@@ -46,6 +53,8 @@ def decide(
     decisions: list[DeploymentDecision] = []
     states: dict[str, DeploymentState] = {}
     for deployment in view.deployments:
+        if deployment.batch_only:
+            continue
         rule = DeploymentRule(
             deployment=deployment,
             history=histories.get(deployment.name, _NO_HISTORY).until(now),
@@ -57,11 +66,21 @@ def decide(
         decision, states[deployment.name] = rule.decided()
         decisions.append(decision)
     by_name = {decision.name: decision for decision in decisions}
+    pools: list[PoolDecision] = []
+    for pool in view.pools:
+        if not pool.shared:
+            pools.append(_pool(pool, view.deployments, by_name))
+            continue
+        users = [each for each in view.deployments if each.pool == pool.name]
+        of_pool = _SharedPoolRule(pool, users, before, settings, now)
+        found, decided = of_pool.decided(by_name, states)
+        pools.append(found)
+        by_name.update({each.name: each for each in decided})
     return ShiftDecision(
         decided_at=now,
         carried_out=settings.action == "shift" and settings.freeze != "frozen",
-        deployments=tuple(decisions),
-        pools=tuple(_pool(pool, view.deployments, by_name) for pool in view.pools),
+        deployments=tuple(by_name[each.name] for each in view.deployments if each.name in by_name),
+        pools=tuple(pools),
         state=ShiftState(decided_at=now, deployments=states),
     )
 
@@ -90,3 +109,128 @@ def _pool(
 
 def _is_blind(decision: DeploymentDecision) -> bool:
     return any(reason.code == "metrics_missing" for reason in decision.reasons)
+
+
+@dataclass(frozen=True, slots=True)
+class _SharedPoolRule:
+    """Decides about a pool that models share by the hour, after the rules of its roles."""
+
+    pool: PoolView
+    users: Sequence[DeploymentView]
+    before: ShiftState
+    settings: ShiftSettings
+    now: float
+
+    def decided(
+        self, decisions: Mapping[str, DeploymentDecision], states: dict[str, DeploymentState]
+    ) -> tuple[PoolDecision, list[DeploymentDecision]]:
+        """Return the decision about the pool and those about its roles. The states are completed.
+
+        decisions: What the rules of real time's roles ask for.
+        states: States of these roles.
+        """
+        if self.settings.freeze == "frozen":
+            return self._frozen(decisions, states)
+        live = [decisions[each.name] for each in self.users if not each.batch_only]
+        blind = [each.name for each in live if _is_blind(each)]
+        unlearnt = [each.name for each in live if any(reason.code == "no_history" for reason in each.reasons)]
+        demands = [
+            RoleDemand(view=each, wanted=0, most=self._most(each, blind or unlearnt), stays=self._stays(each))
+            if each.batch_only
+            else RoleDemand(view=each, wanted=decisions[each.name].floor, blind=each.name in blind)
+            for each in self.users
+        ]
+        found = allocate(self.pool, demands)
+        decided = []
+        for each in self.users:
+            floor, ceiling = found.floors[each.name], found.ceilings[each.name]
+            if each.batch_only:
+                decision = self._of_batch(each, floor)
+                states[each.name] = DeploymentState(
+                    floor=floor, ceiling=ceiling, grown_at=self._grown_at(each, floor)
+                )
+            else:
+                asked = decisions[each.name]
+                decision = replace(asked, floor=floor, reasons=(*asked.reasons, *found.reasons[each.name]))
+                states[each.name] = replace(states[each.name], floor=floor, ceiling=ceiling)
+            decided.append(replace(decision, ceiling=ceiling, drain_order=found.order[each.name]))
+        return self._of_pool(found, blind), decided
+
+    def _frozen(
+        self, decisions: Mapping[str, DeploymentDecision], states: dict[str, DeploymentState]
+    ) -> tuple[PoolDecision, list[DeploymentDecision]]:
+        """Return what was decided before."""
+        decided = []
+        batch = 0
+        for each in self.users:
+            known = self.before.deployments.get(each.name) or DeploymentState(floor=each.replicas)
+            states[each.name] = known
+            reason = ShiftReason("frozen", "people froze the shift: the number stays as it is")
+            decision = self._answer(each, known.floor, reason) if each.batch_only else decisions[each.name]
+            batch += known.floor * each.accelerators if each.batch_only else 0
+            decided.append(replace(decision, floor=known.floor, ceiling=known.ceiling))
+        reason = ShiftReason("frozen", "people froze the shift: roles keep what they have")
+        return PoolDecision(name=self.pool.name, batch_accelerators=batch, reasons=(reason,)), decided
+
+    def _most(self, view: DeploymentView, waits: Sequence[str]) -> int | None:
+        """Return the replicas of batch that may be given now. None for no limit but the range.
+
+        waits: Roles of real time whose demand is not known.
+        """
+        if waits:
+            return view.minimum
+        known = self.before.deployments.get(view.name)
+        if known is None:
+            return view.replicas
+        clock_went_back = self.now < self.before.decided_at
+        return known.floor if clock_went_back or self.settings.freeze == "unknown" else None
+
+    def _stays(self, view: DeploymentView) -> int:
+        known = self.before.deployments.get(view.name)
+        if known is None or known.grown_at is None:
+            return 0
+        stay = STAY_HANDOVERS * self._handover(view)
+        return known.floor if 0 <= self.now - known.grown_at < stay else 0
+
+    def _grown_at(self, view: DeploymentView, floor: int) -> float | None:
+        known = self.before.deployments.get(view.name)
+        if known is None or floor > known.floor:
+            return self.now if floor else None
+        return known.grown_at if floor else None
+
+    def _handover(self, view: DeploymentView) -> float:
+        return self.settings.reclaim_seconds if view.handover_seconds is None else view.handover_seconds
+
+    def _of_batch(self, view: DeploymentView, floor: int) -> DeploymentDecision:
+        needed = min(view.deadline_replicas, view.maximum)
+        text = f"real time leaves it {floor} replicas; its deadlines need {needed}"
+        if floor < needed:
+            return self._answer(view, floor, ShiftReason("gives_way", text))
+        return self._answer(view, floor, ShiftReason("batch_rest", text))
+
+    def _answer(self, view: DeploymentView, floor: int, reason: ShiftReason) -> DeploymentDecision:
+        observed = ShiftReason("observe", "capacityShift.action is `observe`: this is only recorded")
+        return DeploymentDecision(
+            name=view.name,
+            floor=floor,
+            batch_places=0,
+            lent=0.0,
+            reasons=(reason, observed) if self.settings.action == "observe" else (reason,),
+            forecast=None,
+        )
+
+    def _of_pool(self, found: Allocation, blind: Sequence[str]) -> PoolDecision:
+        def sum_of(users: Iterable[DeploymentView]) -> int:
+            return sum(found.floors[each.name] * each.accelerators for each in users)
+
+        batch = sum_of(each for each in self.users if each.batch_only)
+        kept = sum_of(each for each in self.users if not each.batch_only)
+        losers = [name for name, reasons in found.reasons.items() if reasons]
+        text = f"real time keeps {kept} of {self.pool.accelerators} accelerators, batch has {batch}"
+        reasons = [ShiftReason("forecast" if batch else "nothing_to_lend", text)]
+        if blind:
+            text = f"no recent demand of {', '.join(blind)}: batch gets nothing"
+            reasons = [ShiftReason("metrics_missing", text)]
+        if losers:
+            reasons.append(ShiftReason("pool_too_small", f"{', '.join(losers)} got less than they want"))
+        return PoolDecision(name=self.pool.name, batch_accelerators=batch, reasons=tuple(reasons))

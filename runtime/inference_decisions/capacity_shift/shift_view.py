@@ -21,6 +21,10 @@ class DeploymentState:
     """Since when a lower floor would have sufficed, in seconds since the epoch. None if it would not."""
     lent: float = 0.0
     """Share of the deployment's capacity that batch had, from 0 to 1."""
+    ceiling: int | None = None
+    """Largest number of its replicas, on a shared pool."""
+    grown_at: float | None = None
+    """When a role that serves batch alone last got replicas, in seconds since the epoch."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,6 +50,9 @@ class ShiftState:
                     floor=int(each["floor"]),
                     lower_since=None if each["lower_since"] is None else float(each["lower_since"]),
                     lent=float(each["lent"]),
+                    # Records of earlier versions do not have these.
+                    ceiling=None if each.get("ceiling") is None else int(each["ceiling"]),
+                    grown_at=None if each.get("grown_at") is None else float(each["grown_at"]),
                 )
                 for name, each in item["deployments"].items()
             },
