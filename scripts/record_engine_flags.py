@@ -171,7 +171,7 @@ def table_text(key: str, flags: Mapping[str, object]) -> str:
 
 
 def owned_tables(target: Path) -> list[str]:
-    """Return the tables that no program records, as an engine's file has them: what the plan owns or nobody reads."""
+    """Return the tables that no program records: what the plan owns, and what nobody reads."""
     known = json.loads(target.read_text("utf-8")) if target.exists() else {}
     keys = ("owned_arguments", "server_owned_arguments", "ignored_arguments")
     return [table_text(key, known[key]) for key in keys if key in known]

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import inference_catalog as catalog
 from inference_blueprints.serving.engines import ENGINES
+from inference_blueprints.serving.engines.serving_engine import changed_config, json_object
 from inference_blueprints.serving.resolved import ResolvedWorkers
 from inference_blueprints.serving.stacks import STACKS
 from inference_blueprints.spec.wording import listing, quote
@@ -91,10 +92,10 @@ def capability_findings(resolved: ResolvedWorkers) -> Iterator[Finding]:
             message = f"{got} {needed.what}: {engine} {answer.refusal}; {_remedy(needed, resolved)}"
             yield Finding(path, message)
             return
-        if wrong := _wrong_backend(needed, answer, resolved):
-            place = (*resolved.model_path, "engine", support.name, "args", "attention-backend")
-            yield Finding(place, wrong)
-            return
+        for name, chosen in _backends(resolved):
+            if wrong := _wrong_backend(chosen, needed, answer, resolved):
+                yield Finding((*resolved.model_path, "engine", support.name, "args", name), wrong)
+                return
     unknown = [each for each in answers if each[1].verdict == "unknown"]
     for needed, answer in unknown[:1]:
         reason = f": {answer.note}" if answer.note else ""
@@ -108,10 +109,28 @@ def capability_findings(resolved: ResolvedWorkers) -> Iterator[Finding]:
             yield Finding(path, f"{got} {needed.what}: {engine} starts, but {wrong}", "warning")
 
 
-def _wrong_backend(needed: _Needed, answer: SupportAnswer, resolved: ResolvedWorkers) -> str:
-    """Return what is wrong with kernels of attention that the user chose; empty if nothing is known to be."""
+def _backends(resolved: ResolvedWorkers) -> Iterator[tuple[str, str]]:
+    """Yield the kernels of attention that the user chose, each with the argument that names them.
+
+    SGLang has an argument per phase. vLLM has one, and an object of JSON (`AttentionConfig` in
+    ``config/attention.py`` of vLLM 0.31.0); it takes names in either case.
+    """
+    arguments = resolved.model.engine.arguments
+    for name in ("attention-backend", "prefill-attention-backend", "decode-attention-backend"):
+        if name in arguments:
+            yield name, str(arguments[name])
+    given = json_object(arguments, "attention-config")
+    kinds = given.get("backend_per_kind")
+    for chosen in (given.get("backend"), *(kinds.values() if isinstance(kinds, dict) else ())):
+        if isinstance(chosen, str):
+            yield "attention-config", chosen
+
+
+def _wrong_backend(chosen: str, needed: _Needed, answer: SupportAnswer, resolved: ResolvedWorkers) -> str:
+    """Return what is wrong with chosen kernels of attention; empty if nothing is known to be."""
     support = engine_support()[resolved.model.engine.chosen]
-    chosen = str(resolved.model.engine.arguments.get("attention-backend", ""))
+    if support.name == "vllm":
+        chosen = chosen.upper()
     read = {name for row in support.attention.values() for name in row.backends}
     if not needed.cache or not answer.rows or chosen not in read:
         return ""
@@ -141,6 +160,9 @@ def _needed(resolved: ResolvedWorkers) -> Iterator[_Needed]:
     """Yield what the engine must run: its type of activations, the weights, and the attention."""
     shape, model = resolved.device_shape, resolved.model
     dtype = str(model.engine.arguments.get("dtype", "auto"))
+    if dtype == "auto":
+        changed = changed_config(model.engine.arguments)
+        dtype = str(changed.get("dtype") or changed.get("torch_dtype"))
     activations = "fp16" if dtype in _HALF else "bf16"
     yield _Needed(_WEIGHTS[activations], activations)
     weights = weight_format(shape)

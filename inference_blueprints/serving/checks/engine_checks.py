@@ -8,6 +8,7 @@ from pydantic.alias_generators import to_camel
 
 import inference_catalog as catalog
 from inference_blueprints.serving.engines import ENGINES
+from inference_blueprints.serving.engines.serving_engine import changed_config
 from inference_blueprints.serving.estimates.request_estimates import busy_cpu, frontend_size
 from inference_blueprints.serving.traffic import deployment_traffic
 from inference_blueprints.serving.weights_loading import STREAMING_ENGINES, can_stream
@@ -174,6 +175,46 @@ def memory_argument_findings(model: spec.Model, model_path: tuple[str | int, ...
                 f"{', '.join(argument.values)}; {argument.remedy}"
             )
         yield Finding((*model_path, "engine", engine, "args", name), message)
+    yield from _config_findings(model, model_path)
+
+
+#: Keys of a config.json from which the catalogue's entries count layers, heads and memory.
+_SHAPE_KEYS = (
+    *("architectures", "model_type", "num_hidden_layers", "hidden_size", "vocab_size", "layer_types"),
+    *("num_attention_heads", "num_key_value_heads", "head_dim", "kv_lora_rank", "sliding_window"),
+    *("intermediate_size", "moe_intermediate_size", "num_experts", "num_local_experts", "n_routed_experts"),
+)
+_FORMAT_KEYS = ("quantization_config", "compression_config")
+_TYPES = ("auto", "half", "float16", "bfloat16")
+
+
+def _config_findings(model: spec.Model, model_path: tuple[str | int, ...]) -> Iterator[Finding]:
+    """Check what arguments in JSON change in the repository's config.json, as the plain arguments are."""
+    arguments = model.engine.arguments
+    changed = changed_config(arguments)
+    name = "hf-overrides" if "hf-overrides" in arguments else "json-model-override-args"
+    path = (*model_path, "engine", model.engine.chosen, "args", name)
+    for key in _FORMAT_KEYS:
+        if changed.get(key):
+            yield Finding(
+                path,
+                f"got {quote(key)}, which changes the size of the weights, and the plan's memory estimate does "
+                "not model this; set 'quantization' of the model, or serve a repository whose weights have "
+                "that type",
+            )
+    for key in ("dtype", "torch_dtype"):
+        if (value := changed.get(key, "auto")) not in _TYPES:
+            message = (
+                f"got {key} {value!r}, which changes the size of weights and KV cache, and the plan's memory "
+                f"estimate models only {', '.join(_TYPES)}; leave it out"
+            )
+            yield Finding(path, message)
+    if shape := [key for key in _SHAPE_KEYS if key in changed]:
+        message = (
+            f"got {listing(shape)}, which changes the model's layers: memory, speed and prices are those of "
+            "its catalogue entry; make an entry from the changed config.json with `blueprints models add`"
+        )
+        yield Finding(path, message, "warning")
 
 
 def frontend_findings(

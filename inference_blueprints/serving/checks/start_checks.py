@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from types import MappingProxyType
 from typing import Literal
 
+from inference_blueprints.serving.engines.serving_engine import json_object
 from inference_blueprints.serving.engines.worker_sizing import engine_of, worker_sizing
 from inference_blueprints.serving.resolved import ResolvedWorkers
 from inference_blueprints.spec.wording import quote
@@ -30,12 +31,16 @@ _NO_HALF = ("Gemma2", "Gemma3", "Glm4For")
 #: vLLM's arguments that are JSON objects.
 _JSON = (
     "additional-config",
+    "attention-config",
     "default-chat-template-kwargs",
     "hf-overrides",
     "media-io-kwargs",
     "override-generation-config",
     "structured-outputs-config",
 )
+
+#: `supports_compute_capability` of ``v1/attention/backends/mla/prefill``.
+_BLACKWELL_PREFILL = ("FLASHINFER", "TRTLLM_RAGGED", "TOKENSPEED_MLA")
 
 #: Name of the argument to change, and what is wrong with it.
 _Found = Iterator[tuple[str, str]]
@@ -156,6 +161,22 @@ def _json_of_vllm(_: ResolvedWorkers, every: Arguments) -> _Found:
                 yield name, "which is no JSON object; write it in quotes, such as '{\"name\": 1}'"
 
 
+def _attention_of_vllm(resolved: ResolvedWorkers, every: Arguments) -> _Found:
+    """``EngineArgs.create_engine_config``, and ``mla/prefill`` in ``v1/attention/backends``."""
+    given = json_object(resolved.model.engine.arguments, "attention-config")
+    if given.get("backend") and "attention-backend" in every:
+        yield "attention-config", "and 'attention-backend' names kernels too, which vLLM refuses; remove one"
+    prefill = str(given.get("mla_prefill_backend", "")).upper()
+    capability = resolved.accelerator.compute_capability or ""
+    if prefill in _BLACKWELL_PREFILL and resolved.shape.attention == "mla" and capability[:3] != "10.":
+        yield (
+            "attention-config",
+            f"but the kernels {prefill} compute prompts on capability 10.x alone, and "
+            f"{resolved.accelerator.name} has {capability}: vLLM does not start; leave 'mla_prefill_backend' "
+            "out",
+        )
+
+
 def _processors_of_vllm(_: ResolvedWorkers, every: Arguments) -> _Found:
     """``ParallelConfig._validate_parallel_config`` in ``config/parallel.py``."""
     for name in ("numa-bind-nodes", "numa-bind-cpus"):
@@ -206,7 +227,10 @@ def _count(every: Arguments, name: str) -> int:
 _Rule = Callable[[ResolvedWorkers, Arguments], _Found]
 _RULES: Mapping[str, tuple[_Rule, ...]] = MappingProxyType(
     {
-        "vllm": (_steps_of_vllm, _blocks_of_vllm, _types_of_vllm, _json_of_vllm, _processors_of_vllm),
+        "vllm": (
+            *(_steps_of_vllm, _blocks_of_vllm, _types_of_vllm),
+            *(_json_of_vllm, _attention_of_vllm, _processors_of_vllm),
+        ),
         "sglang": (_steps_of_sglang,),
         "tensorrtLlm": (_blocks_of_tensorrt, _steps_of_tensorrt),
     }

@@ -30,6 +30,25 @@ def json_argument(value: Mapping[str, object]) -> str:
     return json.dumps(dict(value), default=str, separators=(",", ":"))
 
 
+def json_object(arguments: Mapping[str, ArgumentValue], name: str) -> Mapping[str, object]:
+    """Return the object that an argument in JSON gives; an empty one if it gives none."""
+    try:
+        value = json.loads(str(arguments.get(name, "")))
+    except ValueError:
+        return {}
+    return value if isinstance(value, dict) else {}
+
+
+def changed_config(arguments: Mapping[str, ArgumentValue]) -> Mapping[str, object]:
+    """Return what arguments change in the repository's config.json, with the keys of its model of language.
+
+    vLLM has an argument for it, SGLang another.
+    """
+    changed = {**json_object(arguments, "hf-overrides"), **json_object(arguments, "json-model-override-args")}
+    text = changed.get("text_config")
+    return {**changed, **text} if isinstance(text, dict) else changed
+
+
 # The server of an engine that answers the OpenAI API itself, without a router in front of it.
 
 

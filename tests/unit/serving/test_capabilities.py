@@ -157,6 +157,57 @@ def test_kernels_of_sglang_are_checked_too(found: Callable[..., list[Finding]]) 
     assert finding.message.endswith("on b200 (10.0); take 'trtllm_mha', or remove it")
 
 
+@pytest.mark.parametrize(
+    ("engine", "weights", "gpu", "args"),
+    [
+        ("vllm", "Qwen/Qwen3-8B", "l40s", {"attention-config": '{"backend": "FLASHMLA"}'}),
+        ("vllm", "Qwen/Qwen3-8B", "l40s", {"attention-backend": "flashmla"}),
+        ("vllm", "Qwen/Qwen3-8B", "l40s", {"attention-config": '{"backend": "cutlass_mla"}'}),
+        ("vllm", "deepseek-ai/DeepSeek-R1", "h200", {"attention-config": '{"backend": "CUTLASS_MLA"}'}),
+        (
+            "vllm",
+            "deepseek-ai/DeepSeek-R1",
+            "b200",
+            {"attention-config": '{"backend_per_kind": {"mla_attention": "FLASHMLA"}}'},
+        ),
+        ("sglang", "Qwen/Qwen3-8B", "b200", {"prefill-attention-backend": "fa3"}),
+        ("sglang", "Qwen/Qwen3-8B", "b200", {"decode-attention-backend": "fa3"}),
+        ("sglang", "Qwen/Qwen3-8B", "l40s", {"decode-attention-backend": "trtllm_mha"}),
+    ],
+)
+def test_kernels_are_judged_wherever_they_are_named(
+    found: Callable[..., list[Finding]], engine: str, weights: str, gpu: str, args: dict[str, str]
+) -> None:
+    """Red if kernels that stop the engine pass in an object of JSON, in lower case, or for one phase."""
+    [finding] = found(engine, {"huggingFace": weights}, gpu, args=args)
+    assert finding.severity == "error"
+    assert (finding.path[-1], "which " + engine in finding.message) == (next(iter(args)), True)
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        {"attention-config": '{"backend": "flashinfer"}'},
+        {"attention-config": '{"backend": "auto", "flash_attn_version": 2}'},
+        {"attention-config": '{"backend_per_kind": {"full_attention": "FLASH_ATTN"}}'},
+        {"attention-config": "not json"},
+        {"compilation-config": '{"mode": 3}', "hf-overrides": '{"max_position_embeddings": 65536}'},
+    ],
+)
+def test_kernels_that_run_pass_in_json(found: Callable[..., list[Finding]], args: dict[str, str]) -> None:
+    assert found("vllm", {"huggingFace": "Qwen/Qwen3-8B"}, "l40s", args=args) == []
+
+
+def test_a_type_in_the_changed_config_is_the_type(found: Callable[..., list[Finding]]) -> None:
+    """Red if float16 in JSON is judged as bfloat16, which a T4G does not have."""
+    for engine, name in (("vllm", "hf-overrides"), ("sglang", "json-model-override-args")):
+        for key in ("dtype", "torch_dtype"):
+            args = {name: f'{{"{key}": "float16"}}'}
+            findings = found(engine, {"huggingFace": "Qwen/Qwen3-0.6B"}, "t4g", args=args)
+            assert [each.severity for each in findings] == ["warning"]
+            assert "weights in float16" in findings[0].message
+
+
 def test_weights_that_are_quantised_at_start_are_checked(found: Callable[..., list[Finding]]) -> None:
     plain = {"huggingFace": "Qwen/Qwen3-8B"}
     assert found("vllm", plain, "a10g", quantization="fp8") == []

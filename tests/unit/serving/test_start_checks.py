@@ -51,6 +51,36 @@ def found(blueprint: Blueprint) -> list[Finding]:
         ),
         ("vllm", {"hf-overrides": "rope_scaling=yarn"}, {}, "which is no JSON object"),
         ("vllm", {"numa-bind-nodes": "0"}, {}, "needs 'numa-bind: true'"),
+        ("vllm", {"attention-config": "FLASHINFER"}, {}, "which is no JSON object"),
+        (
+            "vllm",
+            {"attention-config": '{"backend": "FLASHINFER"}', "attention-backend": "FLASHINFER"},
+            {},
+            "names kernels too, which vLLM refuses",
+        ),
+        (
+            "vllm",
+            {"attention-config": '{"mla_prefill_backend": "trtllm_ragged"}'},
+            {
+                "weights": DEEPSEEK,
+                "instance_types": ["p5en.48xlarge"],
+                "aggregated": {"tensorParallelSize": 8},
+            },
+            "the kernels TRTLLM_RAGGED compute prompts on capability 10.x alone",
+        ),
+        ("vllm", {"hf-overrides": '{"quantization_config": {"quant_method": "fp8"}}'}, {}, "size of the wei"),
+        (
+            "vllm",
+            {"hf-overrides": '{"text_config": {"torch_dtype": "float32"}}'},
+            {},
+            "torch_dtype 'float32'",
+        ),
+        (
+            "sglang",
+            {"json-model-override-args": '{"quantization_config": {"quant_method": "fp8"}}'},
+            {},
+            "set 'quantization' of the model",
+        ),
         (
             "sglang",
             {"chunked-prefill-size": 1000, "page-size": 64},
@@ -87,6 +117,16 @@ def test_a_share_that_may_be_too_much_is_a_warning(make_blueprint: Make) -> None
     [finding] = found(make_blueprint(engine={"vllm": {"args": {"gpu-memory-utilization": 0.97}}}))
     assert finding.severity == "warning"
     assert "set at most 0.95" in finding.message
+
+
+@pytest.mark.parametrize(
+    ("engine", "name"), [("vllm", "hf-overrides"), ("sglang", "json-model-override-args")]
+)
+def test_changed_layers_are_a_doubt(make_blueprint: Make, engine: str, name: str) -> None:
+    args = {name: '{"num_hidden_layers": 12, "head_dim": 64, "rope_theta": 1000000}'}
+    [finding] = found(make_blueprint(engine={engine: {"args": args}}))
+    assert finding.severity == "warning"
+    assert "got num_hidden_layers and head_dim, which changes the model's layers" in finding.message
 
 
 @pytest.mark.parametrize(
