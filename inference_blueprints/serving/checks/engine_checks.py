@@ -198,8 +198,8 @@ def _config_findings(model: spec.Model, model_path: tuple[str | int, ...]) -> It
         if changed.get(key):
             yield Finding(
                 path,
-                f"got {quote(key)}, which changes the size of the weights, and the plan's memory estimate does "
-                "not model this; set 'quantization' of the model, or serve a repository whose weights have "
+                f"got {quote(key)}, which changes the size of the weights, and the plan's memory estimate "
+                "does not model this; set 'quantization' of the model, or serve a repository whose weights have "
                 "that type",
             )
     for key in ("dtype", "torch_dtype"):

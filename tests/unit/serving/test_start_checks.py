@@ -126,7 +126,7 @@ def test_changed_layers_are_a_doubt(make_blueprint: Make, engine: str, name: str
     args = {name: '{"num_hidden_layers": 12, "head_dim": 64, "rope_theta": 1000000}'}
     [finding] = found(make_blueprint(engine={engine: {"args": args}}))
     assert finding.severity == "warning"
-    assert "got num_hidden_layers and head_dim, which changes the model's layers" in finding.message
+    assert "got 'num_hidden_layers', 'head_dim', which changes the model's layers" in finding.message
 
 
 @pytest.mark.parametrize(
