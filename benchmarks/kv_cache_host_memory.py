@@ -38,6 +38,7 @@ from inference_blueprints.measure.simulation.offline_replay import (
 from inference_blueprints.measure.simulation.simulated_workers import SimulatedWorkers, simulated_workers
 from inference_blueprints.serving.plan import build_plan
 from inference_blueprints.serving.resolved import resolve
+from inference_blueprints.serving.traffic import own_means
 
 _BLUEPRINT = "long-context-kv-cache"
 _GOAL = 0.9
@@ -64,7 +65,7 @@ def _workers() -> _Workers:
 
 
 def _documents(workers: _Workers, documents: int) -> list[Figure]:
-    workload = load_blueprint(_BLUEPRINT).blueprint.spec.models[0].workload
+    workload = own_means(load_blueprint(_BLUEPRINT).blueprint.spec.models[0])
     load = SyntheticLoad(workload.input_tokens, workload.output_tokens, _DOCUMENT_RATIO, documents)
     return _compared(
         f"{documents} documents",

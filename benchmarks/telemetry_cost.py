@@ -30,6 +30,7 @@ from benchmarks.harness.measured_frontend import Load, MeasuredFrontend, write_l
 from benchmarks.harness.trace_sink import TraceSink, trace_sink
 from inference_blueprints.loading import load_blueprint
 from inference_blueprints.serving.plan import build_plan
+from inference_blueprints.serving.traffic import own_means
 from inference_blueprints.spec.types import Blueprint
 from inference_local.processes.child_processes import ProcessGroup
 
@@ -69,7 +70,7 @@ def measure() -> list[Figure]:
 def _start(blueprints: Mapping[str, Blueprint], folder: Path, model: Path, sink: TraceSink) -> _Start:
     """Start both frontends and measure them at the same time."""
     folder.mkdir()
-    workload = blueprints["plain"].spec.models[0].workload
+    workload = own_means(blueprints["plain"].spec.models[0])
     with ProcessGroup() as processes:
         frontends = {}
         for name, blueprint in blueprints.items():

@@ -10,7 +10,7 @@ from aws_cdk import aws_ec2 as ec2
 from constructs import Construct
 
 import inference_catalog as catalog
-from inference_blueprints.serving.traffic import model_traffic
+from inference_blueprints.serving.traffic import model_traffic, way_address
 from inference_blueprints.serving.types import ServingPlan
 from inference_blueprints.spec.types import (
     Batch,
@@ -118,7 +118,7 @@ class BatchStack(cdk.Stack):
         )
         compute.add_workers(
             self,
-            self._model_workers(platform, gateway, store, batch.workers, plan, limited=limited),
+            self._model_workers(spec, batch, gateway, store, plan, platform=platform, limited=limited),
             WorkerCount(batch.workers.min, batch.workers.max, SHARDS_PER_WORKER),
             WorkerImage(
                 self,
@@ -141,15 +141,17 @@ class BatchStack(cdk.Stack):
 
     def _model_workers(
         self,
-        platform: str,
+        spec: Spec,
+        batch: Batch,
         gateway: Gateway,
         store: BatchStore,
-        workers: BatchWorkers,
         plan: ServingPlan,
         *,
+        platform: str,
         limited: Sequence[str],
     ) -> list[ModelWorker]:
-        """Return a worker for each model. It sends requests to the model's route."""
+        """Return a worker for each model. It sends requests to the deployments that the queues name."""
+        hosts = {queue.model: way_address(spec, queue) for queue in batch.queues}
         headers = {model.name: model.batch_headers for model in plan.models}
         ceilings = {batch_names.CEILINGS_TABLE: store.table_name}
         return [
@@ -159,8 +161,8 @@ class BatchStack(cdk.Stack):
                 environment={
                     "AWS_REGION": self.region,
                     batch_names.BUCKET: store.bucket_name,
-                    **_pacing(workers, headers[model]),
-                    batch_names.ENDPOINT: f"{gateway.scheme}://{model}.{gateway.zone_name}",
+                    **_pacing(batch.workers, headers[model]),
+                    batch_names.ENDPOINT: f"{gateway.scheme}://{hosts[model]}.{gateway.zone_name}",
                     batch_names.MODEL: model,
                     batch_names.PLATFORM: platform,
                     batch_names.PROGRESS_TABLE: store.progress_table_name,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import aws_cdk as cdk
 from aws_cdk import aws_ec2 as ec2
@@ -10,12 +11,28 @@ from aws_cdk import aws_kms as kms
 from aws_cdk import aws_sns as sns
 from constructs import Construct
 
+from inference_blueprints.serving.traffic import further_routes, own_deployments
 from inference_blueprints.serving.types import ModelPlan, SharedKvCachePlan, WeightsMirrorPlan
-from inference_blueprints.spec.types import Alarms, Model, Observability, Purchase
+from inference_blueprints.spec.types import Alarms, Model, Observability, Purchase, Spec
 from inference_constructs.capacity import ReservedInstances
 from inference_constructs.network import Gateway
 from inference_constructs.observability import AlarmTopic, ModelCanary
+from inference_constructs.serving import FurtherAddress, listener_priorities
 from inference_constructs.storage import CacheBucket
+
+
+@dataclass(frozen=True)
+class ModelAddresses:
+    """Where requests to a model's deployments come in."""
+
+    host_name: str
+    """Host name of the model."""
+    priority: int
+    """Priority of its rule on the listener."""
+    own: Sequence[str]
+    """Deployments behind it."""
+    further: Sequence[FurtherAddress]
+    """Host names of queues and streaming jobs that name deployments of their own."""
 
 
 def people_topic(scope: Construct, alarms: Alarms | None) -> sns.ITopic:
@@ -41,6 +58,25 @@ def reserved_instances(purchase: Purchase) -> ReservedInstances | None:
             purchase.capacity_block.model_dump(include={"id", "tags"}, exclude_none=True), "capacity-block"
         )
     return None
+
+
+def model_addresses(spec: Spec, model: Model, gateway: Gateway) -> ModelAddresses:
+    """Return where requests to a model's deployments come in.
+
+    spec: The blueprint's section, with all models.
+    gateway: The models' load balancer.
+    """
+    further = {label: names for each in spec.models for label, names in further_routes(spec, each).items()}
+    priorities = listener_priorities([*(each.name for each in spec.models), *further])
+    return ModelAddresses(
+        host_name=f"{model.name}.{gateway.zone_name}",
+        priority=priorities[model.name],
+        own=own_deployments(spec, model),
+        further=[
+            FurtherAddress(f"{label}.{gateway.zone_name}", priorities[label], names)
+            for label, names in further_routes(spec, model).items()
+        ],
+    )
 
 
 def add_kv_cache(

@@ -13,7 +13,8 @@ from constructs import Construct
 
 from inference_blueprints.serving.streaming import DEAD_LETTER_PARTITIONS, job_size, topic_partitions
 from inference_blueprints.serving.streaming_configuration import job_configuration
-from inference_blueprints.spec.types import Alarms, Kafka, StreamingJob
+from inference_blueprints.serving.traffic import way_address
+from inference_blueprints.spec.types import Alarms, Kafka, Spec, StreamingJob
 from inference_constructs.network import Gateway
 from inference_constructs.signals import PORT, SignalAccess
 from inference_constructs.streaming import (
@@ -51,7 +52,7 @@ class StreamingStack(cdk.Stack):
     """The Kafka cluster with its topics; the applications, tools and alarms of each job; a dashboard.
 
     platform: `metadata.name`.
-    kafka, streaming, alarms: Sections of the blueprint. No `alarms`: nobody is told, and the topic has no
+    spec, kafka, alarms: Sections of the blueprint. No `alarms`: nobody is told, and the topic has no
         subscription.
     vpc, vpc_cidr: VPC of brokers and jobs, and its IPv4 range.
     gateway: The models' load balancer.
@@ -66,8 +67,8 @@ class StreamingStack(cdk.Stack):
         construct_id: str,
         *,
         platform: str,
+        spec: Spec,
         kafka: Kafka,
-        streaming: Sequence[StreamingJob],
         alarms: Alarms | None,
         vpc: ec2.IVpc,
         vpc_cidr: str,
@@ -78,11 +79,12 @@ class StreamingStack(cdk.Stack):
         env: cdk.Environment,
     ) -> None:
         super().__init__(scope, construct_id, env=env)
-        self._platform, self._vpc, self._vpc_cidr, self._gateway = platform, vpc, vpc_cidr, gateway
+        self._spec, self._platform, self._vpc, self._vpc_cidr = spec, platform, vpc, vpc_cidr
+        self._gateway = gateway
         self._signals, self._key, self._retention_days = signals, encryption_key, retention_days
         self._store = StreamingStore(signals.history_bucket_name, encryption_key)
         #: Partitions of the topics of events that this stack declares, and those that it has declared.
-        self._partitions = topic_partitions(streaming) if kafka.express else {}
+        self._partitions = topic_partitions(spec.streaming) if kafka.express else {}
         self._topics: dict[str, Construct] = {}
         self._cluster = self._add_cluster(kafka)
         self._people = people_topic(self, alarms)
@@ -103,7 +105,7 @@ class StreamingStack(cdk.Stack):
             kafka.existing.bootstrap_servers if kafka.existing else self._setup.find_brokers(self._cluster)
         )
         self._shown: list[ShownStream] = []
-        functions = {job.name: self._add_job(job) for job in streaming}
+        functions = {job.name: self._add_job(job) for job in spec.streaming}
         StreamDashboard(self, "Dashboard", jobs=self._shown)
         cdk.CfnOutput(self, JOB_FUNCTIONS_OUTPUT, value=self.to_json_string(functions))
         cdk.CfnOutput(self, "KafkaServers", value=self._brokers)
@@ -263,7 +265,7 @@ class StreamingStack(cdk.Stack):
             platform=self._platform,
             bootstrap_servers=self._brokers,
             kafka_authentication="iam",
-            endpoint_url=f"{self._gateway.scheme}://{job.model}.{self._gateway.zone_name}",
+            endpoint_url=f"{self._gateway.scheme}://{way_address(self._spec, job)}.{self._gateway.zone_name}",
             store=JobSignalStore(
                 host=signals.host,
                 port=PORT,

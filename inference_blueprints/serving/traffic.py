@@ -5,37 +5,72 @@ Everything that sizes, scales, prices or checks workers reads these records. Not
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Literal
 
-from inference_blueprints.spec.types import Deployment, Model, Spec, Workload
+from inference_blueprints.serving.streaming import stream_load
+from inference_blueprints.spec.invalid_values import InvalidValue, usable
+from inference_blueprints.spec.types import (
+    BatchQueue,
+    Deployment,
+    Model,
+    ModelWorkload,
+    RequestLengths,
+    Spec,
+    StreamingJob,
+    Workload,
+    mean_tokens,
+    stated_maximum,
+)
+from inference_contracts.units import HOURS_PER_DAY, SECONDS_PER_HOUR
 
 #: Ratio of the longest to the mean request. In the public Mooncake conversation trace, the 95th
 #: percentile of input is 3.3 times its mean (output: 2.0 times).
 TAIL_FACTOR = 4
 _LENGTH_STEP = 1024
 
-WayName = Literal["realTime"]
+WayKind = Literal["realTime", "queue", "streaming"]
+_WORDS = {"realTime": "real time", "queue": "queue", "streaming": "streaming job"}
 
 
 @dataclass(frozen=True, slots=True)
 class WayIn:
-    """Requests that come in one way: from callers in real time."""
+    """Requests that come in one way: in real time, from a queue, or from a streaming job."""
 
-    kind: WayName
+    kind: WayKind
     """Which way it is."""
+    name: str
+    """Name of the queue or of the job; empty for real time."""
+    deployments: tuple[str, ...]
+    """The deployments that serve them."""
     means: Workload
     """Their mean lengths, the part of prompts that they share, their images, and their rate at the peak."""
+    longest_input: int
+    longest_output: int
+    """`longest_input`, `longest_output`: The longest prompt and answer, in tokens: stated, or four times the
+    mean."""
+    states_longest: bool
+    """Whether the file states the longest prompt."""
+
+    @property
+    def label(self) -> str:
+        """Words for it, such as ``queue 'nightly'``."""
+        return _WORDS[self.kind] + (f" '{self.name}'" if self.name else "")
 
     @property
     def longest_request_tokens(self) -> int:
-        """The longest request, prompt plus answer, in tokens.
+        """The longest request, prompt plus answer, in tokens, rounded up to a multiple of 1024.
 
-        Four times the means, rounded up to a multiple of 1024: the tail of real traffic fits, and a stray
-        request cannot fill the KV cache.
+        Without a stated maximum, the tail of real traffic fits, and a stray request cannot fill the KV cache.
         """
-        tokens = TAIL_FACTOR * (self.means.input_tokens + self.means.output_tokens)
-        return -(-tokens // _LENGTH_STEP) * _LENGTH_STEP
+        return -(-(self.longest_input + self.longest_output) // _LENGTH_STEP) * _LENGTH_STEP
+
+    def at(self, share: float) -> WayIn:
+        """Return a part of the requests."""
+        rate = self.means.peak_requests_per_second * share
+        return replace(self, means=self.means.model_copy(update={"peak_requests_per_second": rate}))
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +80,8 @@ class Traffic:
     ways: tuple[WayIn, ...]
     """The ways in which they come in, each with its part of the rate."""
     means: Workload
-    """Their mean lengths over all ways, and their rate at the peak."""
+    """Mean lengths and rate at the peak. Batch takes what the other requests leave, so it is in these figures
+    only where there are no others."""
 
     @property
     def requests_per_second(self) -> float:
@@ -55,7 +91,13 @@ class Traffic:
     @property
     def longest_request_tokens(self) -> int:
         """The longest request of any way, prompt plus answer, in tokens."""
-        return max(way.longest_request_tokens for way in self.ways)
+        return max((way.longest_request_tokens for way in self.ways), default=0)
+
+    @property
+    def states_longest(self) -> bool:
+        """Whether the file states the longest prompt of the way that has the longest requests."""
+        longest = max(self.ways, key=lambda way: way.longest_request_tokens, default=None)
+        return longest is not None and longest.states_longest
 
 
 def accelerators(deployment: Deployment) -> int:
@@ -63,27 +105,194 @@ def accelerators(deployment: Deployment) -> int:
     return sum(each.maximum * each.accelerators for each in deployment.workers.values())
 
 
-def own_means(model: Model) -> Workload:
-    """Return the mean requests that come in at the model's own address, over all its deployments."""
-    return model.workload
+def own_deployments(spec: Spec, model: Model) -> tuple[str, ...]:
+    """Return the deployments behind the model's own address, where real time comes in.
+
+    Those that a queue or a streaming job names for itself are not among them, unless nothing else is left.
+    """
+    named = {name for each in _others(spec, model) for name in each.deployments}
+    every = tuple(deployment.name for _, deployment in usable(model.deployments))
+    return tuple(name for name in every if name not in named) or every
 
 
-def model_traffic(spec: Spec, model: Model) -> Traffic:  # noqa: ARG001
+def way_address(spec: Spec, way: BatchQueue | StreamingJob) -> str:
+    """Return the first label of the host name to which a queue or a streaming job sends its requests."""
+    model = next(each for each in spec.models if each.name == way.model)
+    return _route_name(model, way, own_deployments(spec, model))
+
+
+def _route_name(model: Model, way: BatchQueue | StreamingJob, own: Sequence[str]) -> str:
+    """Return the address of a queue or a job. For the same deployments, it is the model's own."""
+    if not way.deployments or set(way.deployments) == set(own):
+        return model.name
+    return f"{model.name}--{'batch' if isinstance(way, BatchQueue) else way.name}"
+
+
+def further_routes(spec: Spec, model: Model) -> dict[str, tuple[str, ...]]:
+    """Return the deployments behind each further address of a model, by the first label of its host name."""
+    own = own_deployments(spec, model)
+    return {
+        name: tuple(each.name for each in model.deployments if each.name in way.deployments)
+        for way in _others(spec, model)
+        for name in [_route_name(model, way, own)]
+        if name != model.name
+    }
+
+
+def model_traffic(spec: Spec, model: Model) -> Traffic:
     """Return the requests of a model, over all its deployments.
 
     spec: The blueprint's section, with the model.
     """
-    means = model.workload
-    return Traffic((WayIn("realTime", means),), means)
+    return _together(tuple(_ways(spec, model)))
 
 
 def deployment_traffic(spec: Spec, model: Model, deployment: Deployment) -> Traffic:
     """Return the requests of a deployment at the model's peak.
 
+    Each way in divides its requests among its deployments in proportion to their accelerators.
+
     spec: The blueprint's section, with the model.
     """
-    whole = model_traffic(spec, model)
-    share = accelerators(deployment) / sum(accelerators(each) for each in model.deployments)
-    rate = whole.requests_per_second * share
-    means = whole.means.model_copy(update={"peak_requests_per_second": rate})
-    return Traffic((WayIn("realTime", means),), means)
+    own = accelerators(deployment)
+    sizes = {each.name: accelerators(each) for _, each in usable(model.deployments)}
+    return _together(
+        tuple(
+            way.at(own / sum(sizes[name] for name in way.deployments if name in sizes))
+            for way in _ways(spec, model)
+            if deployment.name in way.deployments
+        )
+    )
+
+
+def own_means(model: Model) -> Workload:
+    """Return the mean requests in real time; those of no size if there are none."""
+    workload = model.workload
+    return _ONE_TOKEN if workload is None else _of_model(workload)
+
+
+def queue_traffic(spec: Spec, model: Model, queue: BatchQueue) -> WayIn:
+    """Return the requests of a queue.
+
+    model: The model that answers them.
+    """
+    return _of_queue(model, queue, own_deployments(spec, model))
+
+
+def job_means(model: Model, job: StreamingJob) -> Workload:
+    """Return the requests of a streaming job.
+
+    model: The model that answers them.
+    """
+    return _lengths(job.workload or _required(model), stream_load(job).calls_per_second)
+
+
+#: A request of a model about whose requests the file says nothing. The rules refuse such a file.
+_ONE_TOKEN = Workload(input_tokens=1, output_tokens=1, peak_requests_per_second=1.0)
+#: A rate for requests whose number is not stated: it has no weight beside others.
+_UNKNOWN_RATE = 1e-9
+
+
+def _required(model: Model) -> ModelWorkload:
+    return model.workload or ModelWorkload(input_tokens=1, output_tokens=1, peak_requests_per_second=1.0)
+
+
+def _queues(spec: Spec, model: Model) -> Iterator[BatchQueue]:
+    batch = spec.batch
+    if batch is None or isinstance(batch, InvalidValue) or isinstance(batch.queues, InvalidValue):
+        return
+    yield from (queue for _, queue in usable(batch.queues) if queue.model == model.name)
+
+
+def _jobs(spec: Spec, model: Model) -> Iterator[StreamingJob]:
+    if isinstance(spec.streaming, InvalidValue):
+        return
+    yield from (job for _, job in usable(spec.streaming) if job.model == model.name)
+
+
+def _others(spec: Spec, model: Model) -> Iterator[BatchQueue | StreamingJob]:
+    """Yield the ways in beside real time."""
+    yield from _queues(spec, model)
+    yield from _jobs(spec, model)
+
+
+def _ways(spec: Spec, model: Model) -> Iterator[WayIn]:
+    """Yield the ways in which requests of a model come in.
+
+    A queue or a job that states neither lengths nor deployments is a part of the model's own workload.
+    """
+    own = own_deployments(spec, model)
+    if model.workload is not None:
+        yield _way("realTime", "", own, model.workload, _of_model(model.workload))
+    for queue in _queues(spec, model):
+        if queue.workload or queue.deployments:
+            yield _of_queue(model, queue, own)
+    for job in _jobs(spec, model):
+        if job.workload or job.deployments:
+            names = tuple(job.deployments) or own
+            yield _way("streaming", job.name, names, job.workload or _required(model), job_means(model, job))
+
+
+def _of_queue(model: Model, queue: BatchQueue, own: tuple[str, ...]) -> WayIn:
+    """Return the requests of a queue. All jobs of a day may come at once, and have the queue's deadline."""
+    lengths, rate = queue.workload or _required(model), _UNKNOWN_RATE
+    if queue.load:
+        hours = min(HOURS_PER_DAY, queue.deadline_hours)
+        rate = queue.load.requests_per_day / (hours * SECONDS_PER_HOUR)
+    images = model.workload.images if model.workload and queue.workload is None else None
+    means = _lengths(lengths, rate).model_copy(update={"images": images})
+    return _way("queue", queue.name, tuple(queue.deployments) or own, lengths, means)
+
+
+def _way(
+    kind: WayKind,
+    name: str,
+    deployments: tuple[str, ...],
+    lengths: ModelWorkload | RequestLengths,
+    means: Workload,
+) -> WayIn:
+    longest = stated_maximum(lengths.input_tokens)
+    return WayIn(
+        kind,
+        name,
+        deployments,
+        means,
+        longest or TAIL_FACTOR * means.input_tokens,
+        stated_maximum(lengths.output_tokens) or TAIL_FACTOR * means.output_tokens,
+        longest is not None,
+    )
+
+
+def _of_model(workload: ModelWorkload) -> Workload:
+    means = _lengths(workload, workload.peak_requests_per_second)
+    return means.model_copy(update={"images": workload.images}) if workload.images else means
+
+
+def _lengths(lengths: ModelWorkload | RequestLengths, rate: float) -> Workload:
+    return Workload.model_construct(
+        input_tokens=mean_tokens(lengths.input_tokens),
+        output_tokens=mean_tokens(lengths.output_tokens),
+        shared_prefix_ratio=lengths.shared_prefix_ratio,
+        peak_requests_per_second=rate,
+    )
+
+
+def _together(ways: tuple[WayIn, ...]) -> Traffic:
+    """Return ways in with their means, weighted by their rates."""
+    waiting = [way.means for way in ways if way.kind != "queue"] or [way.means for way in ways]
+    if len(waiting) < 2:  # noqa: PLR2004 - one has nothing to be weighted with
+        return Traffic(ways, waiting[0] if waiting else _ONE_TOKEN)
+    rate = math.fsum(each.peak_requests_per_second for each in waiting)
+    prompts = math.fsum(each.peak_requests_per_second * each.input_tokens for each in waiting)
+    answers = math.fsum(each.peak_requests_per_second * each.output_tokens for each in waiting)
+    shared = math.fsum(
+        each.peak_requests_per_second * each.input_tokens * each.shared_prefix_ratio for each in waiting
+    )
+    means = Workload.model_construct(
+        input_tokens=round(prompts / rate),
+        output_tokens=round(answers / rate),
+        shared_prefix_ratio=shared / prompts if prompts else 0.0,
+        peak_requests_per_second=rate,
+        images=next((each.images for each in waiting if each.images), None),
+    )
+    return Traffic(ways, means)

@@ -20,3 +20,4 @@ from inference_blueprints.spec.sections.queueing.keys import *
 from inference_blueprints.spec.sections.signals.keys import *
 from inference_blueprints.spec.sections.stacks.keys import *
 from inference_blueprints.spec.sections.streaming.keys import *
+from inference_blueprints.spec.sections.workloads.keys import *

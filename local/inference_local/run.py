@@ -165,7 +165,8 @@ def _serve(platform: LocalPlatform, steps: Steps, state: RunState, console: Cons
     return replace(
         state,
         models=tuple(
-            RunningModel(endpoint.model, endpoint.base_url, endpoint.context_length) for endpoint in endpoints
+            RunningModel(endpoint.model, endpoint.base_url, endpoint.context_length, endpoint.addresses)
+            for endpoint in endpoints
         ),
         parts=serving.parts(),
         replacements=serving.replacements(),

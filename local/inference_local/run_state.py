@@ -32,6 +32,9 @@ class RunningModel:
     """Base URL of the OpenAI API, ending in ``/v1``."""
     context_length: int
     """Maximum length of prompt and answer together, in tokens."""
+    addresses: Mapping[str, str] = field(default_factory=dict)
+    """URLs of the model, without ``/v1``: its own, and those of queues and streaming jobs with deployments of
+    their own, by the first label of the host name."""
 
 
 @dataclass(frozen=True, slots=True)

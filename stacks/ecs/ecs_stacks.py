@@ -7,11 +7,11 @@ from inference_blueprints.render.ecs.ecs_target import EcsTarget
 from inference_blueprints.serving.nodes.ecs_capacity import managed_pools, measured_pools
 from inference_blueprints.spec.types import EcsBatchWorkers
 from inference_catalog.ecs_hosts import ecs_host_image
-from inference_constructs.serving import listener_priorities
 from stacks.ecs.capacity_stack import EcsCapacityStack
 from stacks.ecs.cluster_stack import EcsClusterStack
 from stacks.ecs.discovery_stack import DiscoveryStack
 from stacks.ecs.model_stack import EcsModelStack, EcsPlace
+from stacks.shared_parts import model_addresses
 from stacks.target_stacks import TargetStacks
 from stacks.worker_tasks import WorkerTasks
 
@@ -108,7 +108,6 @@ class EcsStacks(TargetStacks):
         """Add one stack per model."""
         foundation = self._foundation
         spec = foundation.blueprint.spec
-        priorities = listener_priorities([model.name for model in spec.models])
         place = EcsPlace(
             cluster_name=cluster.cluster_name,
             vpc=foundation.network.vpc,
@@ -128,7 +127,7 @@ class EcsStacks(TargetStacks):
                 weights_bucket_name=foundation.data.weights_bucket_name,
                 encryption_key=foundation.data.encryption_key,
                 gateway=foundation.network.models.gateway,
-                priority=priorities[model.name],
+                addresses=model_addresses(spec, model, foundation.network.models.gateway),
                 env=foundation.env,
             )
             stack.add_stack_dependency(after)

@@ -42,7 +42,7 @@ from inference_constructs.observability import KeptLogGroup
 from inference_constructs.serving import ModelTarget, ModelTargets, keep_artefacts, read_weights
 from inference_constructs.storage import CacheBucket
 from inference_contracts.ecs_names import MAIN_CONTAINER, TAG_KEYS, session_log_group
-from stacks.shared_parts import add_kv_cache, artefact_prefixes, mirror_address
+from stacks.shared_parts import ModelAddresses, add_kv_cache, artefact_prefixes, mirror_address
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ class EcsModelStack(cdk.Stack):
     weights_bucket_name: Bucket of mirrored models.
     encryption_key: KMS key of logs, and of the KV cache that the model's workers share.
     gateway: The models' load balancer.
-    priority: Priority of its rule on the listener.
+    addresses: Where requests to its deployments come in.
     """
 
     def __init__(
@@ -88,19 +88,21 @@ class EcsModelStack(cdk.Stack):
         weights_bucket_name: str,
         encryption_key: kms.IKey,
         gateway: Gateway,
-        priority: int,
+        addresses: ModelAddresses,
         env: cdk.Environment,
     ) -> None:
         super().__init__(scope, construct_id, env=env)
         self._place = place
-        host_name = f"{plan.name}.{gateway.zone_name}"
+        host_name = addresses.host_name
         rendered = target.render(plan)
         route = ModelTargets(
             self,
             "Route",
             host_name=host_name,
             gateway=gateway,
-            priority=priority,
+            priority=addresses.priority,
+            own=addresses.own,
+            further=addresses.further,
             targets=[
                 _target(planned, deployment.entry_point)
                 for planned, deployment in zip(plan.deployments, rendered, strict=True)
@@ -142,7 +144,7 @@ class EcsModelStack(cdk.Stack):
                     service=self._properties(service, group),
                 )
                 # ECS accepts a target group only when a rule uses it.
-                added.service.node.add_dependency(route.rule, *roles, *logs)
+                added.service.node.add_dependency(*route.rules, *roles, *logs)
                 if service.scaling:
                     scaling = _scaling(self, service.name, place.cluster_name, service.scaling)
                     scaling.node.add_dependency(added.service)

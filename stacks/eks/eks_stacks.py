@@ -14,13 +14,13 @@ from inference_blueprints.spec.types import EksCluster
 from inference_catalog import image_cache
 from inference_catalog.releases import NodeImage
 from inference_constructs.eks import PodScaler
-from inference_constructs.serving import listener_priorities
 from inference_contracts.shift_names import ShiftConfiguration
 from stacks.eks.capacity_stack import CapacityStack
 from stacks.eks.cluster_stack import ClusterStack
 from stacks.eks.model_stack import ModelStack
 from stacks.eks.platform_stack import PlatformStack
 from stacks.eks.worker_pods import WorkerPods
+from stacks.shared_parts import model_addresses
 from stacks.target_stacks import TargetStacks
 
 
@@ -157,7 +157,6 @@ class EksStacks(TargetStacks):
 
     def _add_models(self, cluster: ClusterStack, *, after: cdk.Stack) -> None:
         """Add one stack per model."""
-        priorities = listener_priorities([model.name for model in self._foundation.blueprint.spec.models])
         for model in self._foundation.blueprint.spec.models:
             stack = ModelStack(
                 self._foundation.app,
@@ -168,7 +167,9 @@ class EksStacks(TargetStacks):
                 weights_bucket_name=self._foundation.data.weights_bucket_name,
                 encryption_key=self._foundation.data.encryption_key,
                 gateway=self._foundation.network.models.gateway,
-                priority=priorities[model.name],
+                addresses=model_addresses(
+                    self._foundation.blueprint.spec, model, self._foundation.network.models.gateway
+                ),
                 observed_platform=self._foundation.blueprint.metadata.name
                 if self._foundation.blueprint.spec.observability
                 else None,

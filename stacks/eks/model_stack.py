@@ -21,7 +21,7 @@ from inference_constructs.helm import HelmRelease
 from inference_constructs.network import Gateway
 from inference_constructs.serving import Backend, ModelRoute, WeightsIdentity
 from inference_constructs.storage import CacheBucket, WeightsMirrorJob
-from stacks.shared_parts import add_kv_cache, artefact_prefixes, mirror_address
+from stacks.shared_parts import ModelAddresses, add_kv_cache, artefact_prefixes, mirror_address
 
 #: Namespace of all models.
 _NAMESPACE = charts()["dynamo-model"].namespace
@@ -39,7 +39,7 @@ class ModelStack(cdk.Stack):
     weights_bucket_name: Bucket of mirrored models.
     encryption_key: KMS key of the KV cache that the model's workers share.
     gateway: The models' load balancer.
-    priority: Priority of its rule on the listener.
+    addresses: Where requests to its deployments come in.
     observed_platform: `metadata.name`, if the model's pods are scraped; None without observability.
     shifted: Whether the capacity shift sets the floors of elastic workers.
     """
@@ -55,14 +55,14 @@ class ModelStack(cdk.Stack):
         weights_bucket_name: str,
         encryption_key: kms.IKey,
         gateway: Gateway,
-        priority: int,
+        addresses: ModelAddresses,
         observed_platform: str | None,
         shifted: bool,
         env: cdk.Environment,
     ) -> None:
         super().__init__(scope, construct_id, env=env)
         cluster = access.import_cluster(self)
-        host_name = f"{plan.name}.{gateway.zone_name}"
+        host_name = addresses.host_name
         route = ModelRoute(
             self,
             "Route",
@@ -70,7 +70,9 @@ class ModelStack(cdk.Stack):
             namespace=_NAMESPACE,
             host_name=host_name,
             gateway=gateway,
-            priority=priority,
+            priority=addresses.priority,
+            own=addresses.own,
+            further=addresses.further,
             backends=[_backend(deployment) for deployment in plan.deployments],
         )
         earlier: list[Construct] = [route]

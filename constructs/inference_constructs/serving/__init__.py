@@ -7,6 +7,7 @@ from inference_constructs.lazy_names import lazy_names
 if TYPE_CHECKING:
     from inference_constructs.serving.model_route import (
         Backend,
+        FurtherAddress,
         ModelRoute,
         ModelTarget,
         ModelTargets,
@@ -19,6 +20,7 @@ else:
 
 __all__ = [
     "Backend",
+    "FurtherAddress",
     "ModelRoute",
     "ModelTarget",
     "ModelTargets",

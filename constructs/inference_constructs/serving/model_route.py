@@ -37,8 +37,20 @@ class ModelTarget:
     """Time for streams to end before an entry point stops, in seconds."""
 
 
+@dataclass(frozen=True)
+class FurtherAddress:
+    """A further host name of a model, behind which some of its deployments answer."""
+
+    host_name: str
+    """The host name."""
+    priority: int
+    """Priority of its rule, unique on the listener."""
+    deployments: tuple[str, ...]
+    """Names of the deployments, at least one."""
+
+
 class ModelTargets(Construct):
-    """One target group per deployment, and the listener's rule for the model's host name.
+    """One target group per deployment, and the listener's rules for the model's host names.
 
     Parameters
     ----------
@@ -51,13 +63,19 @@ class ModelTargets(Construct):
         distinct.
     targets
         The deployments' entry points.
+    own
+        Names of the deployments behind the model's host name. Without it, all.
+    further
+        Further host names, for requests that only some deployments answer.
 
     Attributes
     ----------
     groups
         Target group of each deployment, by its name.
     rule
-        The listener's rule. A target group may get targets only after it exists.
+        The listener's rule of the model's host name.
+    rules
+        All rules. A target group may get targets only after a rule with it exists.
     """
 
     def __init__(
@@ -69,11 +87,18 @@ class ModelTargets(Construct):
         gateway: Gateway,
         priority: int,
         targets: Sequence[ModelTarget],
+        own: Sequence[str] = (),
+        further: Sequence[FurtherAddress] = (),
     ) -> None:
         super().__init__(scope, construct_id)
         self.groups = {target.name: self._target_group(target, gateway.vpc_id) for target in targets}
-        weights = listener_weights({target.name: target.weight for target in targets})
-        self.rule = self._rule(gateway.listener_arn, _conditions(host_name), priority, self.groups, weights)
+        shares = {target.name: target.weight for target in targets}
+        addresses = [FurtherAddress(host_name, priority, tuple(own or shares)), *further]
+        self.rules = [
+            self._rule(gateway.listener_arn, each, shares, "" if index == 0 else each.host_name.split(".")[0])
+            for index, each in enumerate(addresses)
+        ]
+        self.rule = self.rules[0]
 
     def _target_group(self, target: ModelTarget, vpc_id: str) -> elbv2.CfnTargetGroup:
         """Add the target group of a deployment. Its targets get time to end their streams."""
@@ -100,23 +125,23 @@ class ModelTargets(Construct):
     def _rule(
         self,
         listener_arn: str,
-        conditions: list[elbv2.CfnListenerRule.RuleConditionProperty],
-        priority: int,
-        groups: Mapping[str, elbv2.CfnTargetGroup],
-        weights: Mapping[str, int],
+        address: FurtherAddress,
+        shares: Mapping[str, int],
+        label: str,
     ) -> elbv2.CfnListenerRule:
-        """Add the rule that distributes the host's requests over the target groups by weight."""
+        """Add the rule that distributes a host's requests over its target groups by weight."""
         rule = elbv2.CfnListenerRule
+        weights = listener_weights({name: shares[name] for name in address.deployments})
         targets = [
-            rule.TargetGroupTupleProperty(target_group_arn=group.ref, weight=weights[name])
-            for name, group in groups.items()
+            rule.TargetGroupTupleProperty(target_group_arn=self.groups[name].ref, weight=weight)
+            for name, weight in weights.items()
         ]
         return rule(
             self,
-            "Rule",
+            f"Rule-{label}" if label else "Rule",
             listener_arn=listener_arn,
-            priority=priority,
-            conditions=conditions,
+            priority=address.priority,
+            conditions=_conditions(address.host_name),
             actions=[
                 rule.ActionProperty(
                     type="forward", forward_config=rule.ForwardConfigProperty(target_groups=targets)
@@ -193,7 +218,7 @@ class ModelRoute(ModelTargets):
         Cluster of the TargetGroupBindings, which attach pods to the target groups.
     namespace
         Kubernetes namespace of the Services.
-    host_name, gateway, priority
+    host_name, gateway, priority, own, further
         See `ModelTargets`.
     backends
         The deployments' entry points.
@@ -210,6 +235,8 @@ class ModelRoute(ModelTargets):
         gateway: Gateway,
         priority: int,
         backends: Sequence[Backend],
+        own: Sequence[str] = (),
+        further: Sequence[FurtherAddress] = (),
     ) -> None:
         super().__init__(
             scope,
@@ -218,6 +245,8 @@ class ModelRoute(ModelTargets):
             gateway=gateway,
             priority=priority,
             targets=backends,
+            own=own,
+            further=further,
         )
         # One manifest per object: CDK does not delete an object that is only removed from a manifest
         # (https://github.com/aws/aws-cdk/issues/22085).
@@ -227,7 +256,7 @@ class ModelRoute(ModelTargets):
                 f"Binding-{backend.name}",
                 cluster=cluster,
                 manifest=[_binding(backend, namespace, self.groups[backend.name].ref)],
-            ).node.add_dependency(self.rule)
+            ).node.add_dependency(*self.rules)
 
 
 def _binding(backend: Backend, namespace: str, target_group_arn: str) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from inference_contracts import batch_names
 from inference_local.emulator.records import RecordedRelease
@@ -26,6 +27,11 @@ class WorkerRelease:
     """Number of workers on this machine, where they are not scaled: the minimum, and at least one."""
     environment: Mapping[str, str]
     """Their environment variables."""
+
+    @property
+    def address(self) -> str:
+        """First label of the host name of the model's deployments that answer them."""
+        return str(urlsplit(self.environment[batch_names.ENDPOINT]).hostname).split(".")[0]
 
 
 def worker_releases(releases: Iterable[RecordedRelease]) -> list[WorkerRelease]:
@@ -120,7 +126,11 @@ class LocalBatchWorkers:
         processes: ProcessGroup,
     ) -> None:
         self._releases = releases
-        self._addresses = {each.model: each.base_url.removesuffix("/v1") for each in endpoints}
+        self._addresses = {
+            name: url
+            for each in endpoints
+            for name, url in {each.model: each.base_url.removesuffix("/v1"), **each.addresses}.items()
+        }
         self._emulator_environment = emulator_environment
         self._directory = directory.resolve()
         self._processes = processes
@@ -133,7 +143,7 @@ class LocalBatchWorkers:
                 **release.environment,
                 **self._emulator_environment,
                 **_SHORTER_TIMES,
-                batch_names.ENDPOINT: self._addresses[release.model],
+                batch_names.ENDPOINT: self._addresses[release.address],
                 "PATH": os.defpath,
                 "PYTHONPATH": str(runtime_directory()),
                 "HOME": str(self._directory),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import socket
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -77,18 +77,22 @@ class FrontendProcess:
         return self.deployment.plan.accelerator_count / self.deployment.frontend.replicas
 
 
-def routes(frontends: Sequence[FrontendProcess], mark: str) -> dict[str, Route]:
-    """Return a route to each frontend, and one route per model to all of its frontends in turn.
+def routes(
+    frontends: Sequence[FrontendProcess], addresses: Mapping[str, Collection[str]], mark: str
+) -> dict[str, Route]:
+    """Return a route to each frontend, and one route per address to all of its frontends in turn.
 
+    addresses: Releases of the deployments behind each address of a model.
     mark: Kind of the engines, for the header of responses.
     """
-    by_model: dict[str, list[FrontendProcess]] = {}
-    for frontend in frontends:
-        by_model.setdefault(frontend.deployment.model.name, []).append(frontend)
+    by_address = {
+        address: [each for each in frontends if each.deployment.plan.release in releases]
+        for address, releases in addresses.items()
+    }
     alone = {frontend.name: _route([(frontend, 1.0)], mark) for frontend in frontends}
     together = {
-        model: _route([(frontend, frontend.weight) for frontend in group], mark)
-        for model, group in by_model.items()
+        address: _route([(frontend, frontend.weight) for frontend in group], mark)
+        for address, group in by_address.items()
     }
     return {**alone, **together}
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from inference_catalog import LatencyProfile
 
@@ -39,4 +40,7 @@ class LocalEndpoint:
     """Source of the simulated latencies: the first deployment's profile. None if any deployment has none.
     Then the latencies are not those of the accelerators, and throughput and price must not be stated."""
     context_length: int
-    """Maximum length of prompt and answer together, in tokens."""
+    """Maximum length of prompt and answer together, in tokens, that all deployments accept."""
+    addresses: Mapping[str, str] = field(default_factory=dict)
+    """URLs of the model, without ``/v1``, by the first label of the host name that they stand for: its own,
+    and those of queues and streaming jobs with deployments of their own."""

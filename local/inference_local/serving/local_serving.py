@@ -14,7 +14,7 @@ from types import TracebackType
 from typing import Self
 
 from inference_blueprints.serving.resolved import shape_of
-from inference_blueprints.serving.traffic import model_traffic
+from inference_blueprints.serving.traffic import further_routes, model_traffic, own_deployments
 from inference_blueprints.serving.types import Role, ServingPlan
 from inference_blueprints.spec.types import Blueprint, ImageRequests
 from inference_local.processes.child_processes import ProcessGroup, Restarts, RunningProcess
@@ -76,6 +76,16 @@ class LocalServing:
         self._images = {
             model.name: model_traffic(blueprint.spec, model).means.images for model in blueprint.spec.models
         }
+        #: Addresses of each model: its own, and those of queues and jobs with deployments of their own.
+        self._further = {model.name: further_routes(blueprint.spec, model) for model in blueprint.spec.models}
+        self._addresses = {
+            address: {f"{model.name}-{name}" for name in names}
+            for model in blueprint.spec.models
+            for address, names in {
+                model.name: own_deployments(blueprint.spec, model),
+                **self._further[model.name],
+            }.items()
+        }
         self._shapes = {model.name: shape_of(model.weights) for model in blueprint.spec.models}
         self._directory = run_directory.resolve()
         self._processes = processes
@@ -127,7 +137,7 @@ class LocalServing:
         self._workers.place(placed)
         pages = {name: each.pages(self._engines.mark) for name, each in placed.items()}
         ports = open_listeners(
-            {**routes(frontends, self._engines.mark), **pages},
+            {**routes(frontends, self._addresses, self._engines.mark), **pages},
             lambda command, sockets: self._start("relay", command, {}, sockets),
             self._wanted_ports,
         )
@@ -366,4 +376,5 @@ class LocalServing:
             metrics_urls=tuple(f"{self._url(frontend.name)}/metrics" for frontend in frontends),
             profile=profiles[0] if all(profiles) else None,
             context_length=min(deployment.context_length for deployment in deployments),
+            addresses={address: self._url(address) for address in (model, *self._further[model])},
         )

@@ -11,6 +11,7 @@ from pathlib import Path
 from inference_blueprints.measure.statistics import Percentiles, percentile
 from inference_blueprints.serving.streaming import DEAD_LETTER_PARTITIONS, job_size
 from inference_blueprints.serving.streaming_configuration import job_configuration
+from inference_blueprints.serving.traffic import way_address
 from inference_blueprints.spec.types import Blueprint, StreamingJob
 from inference_contracts.units import MILLISECONDS_PER_SECOND
 from inference_local.emulator.serverless_cache.valkey_server import ValkeyServer
@@ -117,11 +118,12 @@ def run_streaming(
         directory.mkdir(parents=True, exist_ok=True)
         step.update(detail="Maven builds the job")
         java_programs.build(MODULES, directory / "maven.log")
-        [base_url] = [each.base_url for each in running if each.name == job.model]
+        [model] = [each for each in running if each.name == job.model]
+        url = model.addresses.get(way_address(blueprint.spec, job), model.base_url.removesuffix("/v1"))
         try:
             with ProcessGroup() as processes, ValkeyServer(directory / "valkey") as valkey:
                 step.update(detail="Kafka and Flink start")
-                parts = _start(blueprint, job, base_url, directory, processes=processes, valkey=valkey)
+                parts = _start(blueprint, job, url, directory, processes=processes, valkey=valkey)
                 with parts.watch:
                     outcome = _replay(job, parts, processes, seconds or _SECONDS, step)
         finally:
@@ -133,7 +135,7 @@ def run_streaming(
 def _start(
     blueprint: Blueprint,
     job: StreamingJob,
-    base_url: str,
+    url: str,
     directory: Path,
     *,
     processes: ProcessGroup,
@@ -152,7 +154,7 @@ def _start(
         platform=blueprint.metadata.name,
         bootstrap_servers=kafka.address,
         kafka_authentication="none",
-        endpoint_url=base_url.removesuffix("/v1"),
+        endpoint_url=url,
         store=local_signal_store(valkey.port),
         history_uri=(directory / "history").resolve().as_uri(),
     )

@@ -10,6 +10,7 @@ from typing import Any, Protocol
 from rich.console import Console
 
 from inference_blueprints.serving.plan import build_plan
+from inference_blueprints.serving.traffic import own_means
 from inference_contracts import batch_names
 from inference_contracts.batch_keys import JobKeys
 from inference_local.batch.batch_job import BatchJob, find_batch
@@ -91,7 +92,7 @@ class BatchEcs:
         eventually(lambda: len(self._worker_tasks()) == _WORKERS, "batch workers")
         running = find_batch(emulator, self._platform.cluster, spec.teams)
         assert spec.batch is not None
-        job = BatchJob(running, spec.batch.queues[0], spec.models[0].workload, AGGREGATED.context)
+        job = BatchJob(running, spec.batch.queues[0], own_means(spec.models[0]), AGGREGATED.context)
         return job.run(has_results, kill, emulator.check, lambda *_: {})
 
     def close(self) -> None:

@@ -16,6 +16,7 @@ import pytest
 from openai.types.chat import ChatCompletionMessageParam
 
 from inference_blueprints.measure.tokenizer import one_token_words, random_text
+from inference_blueprints.serving.traffic import own_means
 from inference_blueprints.spec.types import Blueprint
 from inference_local.serving.local_endpoint import LocalEndpoint
 from tests.local.serving.conftest import Served
@@ -128,7 +129,7 @@ def test_a_repeated_prompt_is_found_in_the_kv_cache_of_its_worker(served: Served
 def test_without_max_tokens_an_answer_has_the_workloads_length(
     client: openai.OpenAI, quickstart: Blueprint
 ) -> None:
-    expected = quickstart.spec.models[0].workload.output_tokens
+    expected = own_means(quickstart.spec.models[0]).output_tokens
     stream = client.chat.completions.create(
         model=_MODEL, messages=_ask("Hello"), stream=True, stream_options={"include_usage": True}
     )

@@ -14,6 +14,7 @@ from inference_blueprints.spec.section import (
     Section,
     default,
 )
+from inference_blueprints.spec.sections.workloads.keys import RequestLengths
 
 
 class Team(Section):
@@ -47,7 +48,7 @@ class BatchLoad(Section):
     """Expected daily load of a queue. Only `blueprints plan` uses it, to calculate the use of AWS quotas."""
 
     requests_per_day: int = Field(ge=1, le=10_000_000_000)
-    """Requests per day, each with the mean length of the model's workload."""
+    """Requests per day."""
     # The limit of OpenAI's Batch API.
     requests_per_job: int = Field(default=50_000, ge=1, le=50_000_000)
     """Mean number of requests per job."""
@@ -68,6 +69,11 @@ class BatchQueue(Section):
     """Prices of its jobs."""
     load: BatchLoad | None = None
     """Expected daily load. Without it, `blueprints plan` does not check service quotas for this queue."""
+    workload: RequestLengths | None = None
+    """Lengths of its requests. Without it, those of the model's `workload`."""
+    deployments: list[Name] = Field(default_factory=list, max_length=5)
+    """Deployments of the model that answer its jobs, behind a route of their own. Requests in real time go
+    only to the others, if there are any. Without it, all. Queues of one model name the same ones."""
 
 
 class PromptTemplate(Section):

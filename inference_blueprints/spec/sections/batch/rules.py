@@ -377,10 +377,15 @@ def _unknown(noun: str, name: str, names: Collection[str], path: Path) -> Iterat
 @rule
 def load_is_within_the_peak(spec: Spec) -> Iterator[Finding]:
     """Check that the daily load of a model is at most its peak rate over 24 hours."""
-    peaks = {model.name: model.workload.peak_requests_per_second for _, model in usable(spec.models)}
+    peaks = {
+        model.name: model.workload.peak_requests_per_second
+        for _, model in usable(spec.models)
+        if model.workload
+    }
     declared: dict[str, int] = defaultdict(int)
     for index, queue in usable(spec.batch.queues if spec.batch else ()):
-        if queue.load is None or queue.model not in peaks:
+        # One with lengths of its own is not a part of the peak.
+        if queue.load is None or queue.model not in peaks or queue.workload:
             continue
         declared[queue.model] += queue.load.requests_per_day
         maximum = int(peaks[queue.model] * SECONDS_PER_DAY)

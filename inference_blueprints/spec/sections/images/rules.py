@@ -8,7 +8,7 @@ import inference_catalog as catalog
 from inference_blueprints.spec.derived import divided
 from inference_blueprints.spec.invalid_values import usable
 from inference_blueprints.spec.rule import rule
-from inference_blueprints.spec.types import Media, Model, Spec
+from inference_blueprints.spec.types import Media, Model, Spec, TokenLengths
 from inference_blueprints.spec.wording import Path, listing, quote
 from inference_contracts.errors import Finding
 
@@ -36,6 +36,11 @@ def workload_suits_the_task(spec: Spec) -> Iterator[Finding]:
     """Check that requests are stated in images for a model that makes them, and in tokens for all others."""
     for index, model in usable(spec.models):
         path, workload = ("spec", "models", index, "workload"), model.workload
+        if workload is None:
+            if model.makes_images:
+                message = "got no 'workload', which states the images of requests; add it with 'images'"
+                yield Finding(("spec", "models", index), message)
+            continue
         if not model.makes_images:
             if workload.images is not None:
                 message = (
@@ -49,7 +54,8 @@ def workload_suits_the_task(spec: Spec) -> Iterator[Finding]:
             message = "got no 'images'; state 'images: {size: 1024x1024, steps: …}' for 'task: images'"
             yield Finding(path, message)
         for name, key in _TOKENS.items():
-            if value := getattr(workload, name):
+            value = getattr(workload, name)
+            if value := value.mean if isinstance(value, TokenLengths) else value:
                 message = f"got {value:g}, but a workload of images is stated without tokens; remove it"
                 yield Finding((*path, key), message)
 
@@ -92,7 +98,7 @@ def image_model_is_a_pipeline(spec: Spec) -> Iterator[Finding]:
 def image_size_suits_the_model(spec: Spec) -> Iterator[Finding]:
     """Check that the largest image consists of whole tokens, for which the model has positions."""
     for path, model in _making_images(spec):
-        images, entry = model.workload.images, model.weights.entry
+        images, entry = model.workload.images if model.workload else None, model.weights.entry
         if images is None or entry is None or entry.pipeline is None:
             continue
         side = entry.pipeline.pixels_per_token

@@ -23,7 +23,7 @@ from inference_blueprints.spec.section import (
 )
 from inference_blueprints.spec.sections.elasticity.keys import MeasuredStart, ReplicaRange, ScaledBy
 from inference_blueprints.spec.sections.gguf.keys import Gguf
-from inference_blueprints.spec.sections.images.keys import ImageRequests, Media
+from inference_blueprints.spec.sections.images.keys import Media
 from inference_blueprints.spec.sections.stacks.keys import (
     Frontend,
     KvCache,
@@ -33,6 +33,7 @@ from inference_blueprints.spec.sections.stacks.keys import (
     Stack,
     with_stack_and_routing,
 )
+from inference_blueprints.spec.sections.workloads.keys import ModelWorkload
 from inference_catalog.gguf_types import in_gguf
 
 StoredType = Literal["fp8", "fp8Blocks", "int8", "int4", "nvfp4"]
@@ -185,22 +186,6 @@ STACK_OF_ENGINE: Final[Mapping[str, str]] = MappingProxyType(
 )
 
 
-class Workload(Section):
-    """Expected requests. They determine the size of the KV cache, and the requests of the local replay."""
-
-    # Given values are at least 1: pydantic does not check a default.
-    input_tokens: int = Field(default=0, ge=1, le=10_000_000)
-    """Mean prompt length in tokens, including images. Required, except with `task: images`."""
-    output_tokens: int = Field(default=0, ge=0, le=1_000_000)
-    """Mean answer length in tokens. Required with `task: generate`."""
-    images: ImageRequests | None = None
-    """Images that a request asks for. Required with `task: images`, in place of tokens."""
-    shared_prefix_ratio: float = Field(default=0.0, ge=0.0, lt=1.0)
-    """Fraction of prompt tokens that are a prefix shared with other requests, from 0 to below 1."""
-    peak_requests_per_second: float = Field(gt=0.0, le=1_000_000.0)
-    """Requests per second in the busiest minute."""
-
-
 class Objectives(Section):
     """Latency objectives of the deployments."""
 
@@ -313,8 +298,8 @@ class Model(Section):
     """Inference engine. Without it, vLLM."""
     stack: Stack = default({"dynamo": {}})
     """Serving stack in front of the engines. Without it, Dynamo, or the first stack that runs the engine."""
-    workload: Workload
-    """Expected requests."""
+    workload: ModelWorkload | None = None
+    """Requests in real time. Required, unless a queue or a streaming job of the model has a `workload`."""
     objectives: Objectives = default({})
     """Latency objectives."""
     real_time: RealTime | None = None

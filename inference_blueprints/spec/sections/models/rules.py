@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from inference_blueprints.spec.derived import divided, each_deployment
 from inference_blueprints.spec.invalid_values import usable
 from inference_blueprints.spec.rule import duplicate_names, rule
-from inference_blueprints.spec.types import Model, Spec, Workload
+from inference_blueprints.spec.types import Model, Spec, mean_tokens
 from inference_blueprints.spec.wording import Path, quote
 from inference_contracts.errors import Finding
 
@@ -29,7 +29,9 @@ def answers_have_a_length(spec: Spec) -> Iterator[Finding]:
     """Check that the length of answers is stated for a model that writes text, and for no other."""
     for index, model in usable(spec.models):
         path = ("spec", "models", index, "workload")
-        length = model.workload.output_tokens
+        if model.workload is None:
+            continue
+        length = mean_tokens(model.workload.output_tokens)
         if model.task == "generate" and not length:
             message = (
                 "got no 'outputTokens', the mean length of answers; state it as 1 or more, or set 'task: "
@@ -47,7 +49,7 @@ def embedding_model_has_no_settings_of_answers(spec: Spec) -> Iterator[Finding]:
         for name, message in _SETTINGS.items():
             if getattr(model, name) is not None:
                 yield Finding((*path, _KEYS.get(name, name)), message)
-        if model.workload.shared_prefix_ratio:
+        if model.workload and model.workload.shared_prefix_ratio:
             message = (
                 f"got {model.workload.shared_prefix_ratio:g}, but the plan of a model with 'task: embed' "
                 "does not count on cached prefixes; remove it"
@@ -233,26 +235,3 @@ def one_topology(spec: Spec) -> Iterator[Finding]:
         if len(given) != 1:
             got = " and ".join(given) or "neither"
             yield Finding(placed.path, f"got {got}, expected exactly one of 'aggregated', 'disaggregated'")
-
-
-@rule
-def requests_fit_the_context(spec: Spec) -> Iterator[Finding]:
-    """Check that a mean prompt and answer fit the context of the model."""
-    for index, model in usable(spec.models):
-        entry = model.weights.entry
-        if entry and not entry.pipeline and _tokens(model.workload) > entry.context_length:
-            message = (
-                f"{_sum(model.workload)}, the context of {entry.name} is {entry.context_length}; "
-                "lower inputTokens or outputTokens, or serve a model with a longer context"
-            )
-            yield Finding(("spec", "models", index, "workload"), message)
-
-
-def _tokens(workload: Workload) -> int:
-    return workload.input_tokens + workload.output_tokens
-
-
-def _sum(workload: Workload) -> str:
-    """Return the arithmetic."""
-    terms = f"inputTokens {workload.input_tokens} + outputTokens {workload.output_tokens}"
-    return f"{terms} = {_tokens(workload)} tokens"

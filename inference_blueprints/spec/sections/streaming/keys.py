@@ -15,6 +15,7 @@ from inference_blueprints.spec.section import (
     Section,
     SecurityGroupId,
 )
+from inference_blueprints.spec.sections.workloads.keys import RequestLengths
 from inference_contracts.streaming_job import TopicNames
 
 
@@ -155,6 +156,11 @@ class StreamingJob(Section):
     Then its prompt is a dead letter. With 0, it is one at `deadlineMillis`."""
     load: StreamLoad
     """Expected load."""
+    workload: RequestLengths | None = None
+    """Lengths of its requests. Without it, those of the model's `workload`, whose peak includes its calls."""
+    deployments: list[Name] = Field(default_factory=list, max_length=5)
+    """Deployments of the model that answer its calls, behind a route of their own. Requests in real time go
+    only to the others, if there are any. Without it, all."""
     # ParallelismPerKPU x 64 KPUs, the default quota:
     # https://docs.aws.amazon.com/managed-flink/latest/java/how-scaling.html
     parallelism: int | None = Field(default=None, ge=1, le=512)

@@ -14,6 +14,7 @@ from inference_blueprints.measure.simulation.offline_replay import Latencies, Si
 from inference_blueprints.measure.statistics import Basis, ServingCapacity, measure
 from inference_blueprints.measure.tuning.tuning_text import rank_configurations
 from inference_blueprints.report.tables import terminal_table
+from inference_blueprints.serving.traffic import own_means
 
 CAPACITY = ServingCapacity(accelerators=2, usd_per_hour=4.5, price_note="")
 REPLAYED = SimulatedReplay(
@@ -39,7 +40,7 @@ def found() -> Benchmark:
         0,
         "http://model.internal",
         simulated=False,
-        questions=generate_requests(blueprint.spec.models[0].workload, Bounds(5.0, 10, 8192)),
+        questions=generate_requests(own_means(blueprint.spec.models[0]), Bounds(5.0, 10, 8192)),
         measurement=measure(outcomes, Basis(10.0, CAPACITY, simulated=False, profiled=True)),
         capacity=CAPACITY,
         limits=LatencyLimits(1000.0, 50.0),

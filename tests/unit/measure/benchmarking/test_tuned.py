@@ -8,6 +8,7 @@ import pytest
 
 from inference_blueprints.loading import load_blueprint
 from inference_blueprints.measure.benchmarking.benchmark_text import read_tuned
+from inference_blueprints.serving.traffic import own_means
 from inference_blueprints.spec.types import Model, Workload
 from inference_contracts.errors import UserError
 
@@ -45,7 +46,7 @@ def written(folder: Path, document: Any) -> Path:
 
 
 def test_the_best_configuration_is_read_and_the_same_one_needs_no_word(tmp_path: Path) -> None:
-    tuned = read_tuned(written(tmp_path, TUNE), model(), model().workload)
+    tuned = read_tuned(written(tmp_path, TUNE), model(), own_means(model()))
     assert (tuned.engine, tuned.accelerators, tuned.usd_per_hour) == ("vllm", 2, 4.48416)
     assert (tuned.time_to_first_token_p90_ms, tuned.time_per_output_token_p90_ms) == (489.05, 47.05)
     assert tuned.notes == ()
@@ -80,9 +81,9 @@ def test_a_rate_that_is_nearly_the_same_is_the_same(tmp_path: Path) -> None:
 )
 def test_what_is_no_search_for_this_model_is_an_error(document: Any, words: str, tmp_path: Path) -> None:
     with pytest.raises(UserError, match=rf"--against: .*tune\.json: .*{words}"):
-        read_tuned(written(tmp_path, document), model(), model().workload)
+        read_tuned(written(tmp_path, document), model(), own_means(model()))
 
 
 def test_a_file_that_is_not_there_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"no\.json: cannot be read"):
-        read_tuned(tmp_path / "no.json", model(), model().workload)
+        read_tuned(tmp_path / "no.json", model(), own_means(model()))

@@ -13,6 +13,7 @@ from inference_blueprints.measure.replay.trace_replay import (
     long_enough,
     share_at,
 )
+from inference_blueprints.serving.traffic import own_means
 
 REQUESTS = [ScaledRequest(number / 10, 10, 10, ()) for number in range(10_000)]
 
@@ -36,7 +37,7 @@ def test_the_first_request_stays_and_order_is_kept() -> None:
 @pytest.mark.parametrize("peak", [0.5, 12.0])
 def test_requests_arrive_until_the_end(peak: float) -> None:
     (model,) = load_blueprint("elastic-g6e").blueprint.spec.models
-    workload = model.workload.model_copy(update={"peak_requests_per_second": peak})
+    workload = own_means(model).model_copy(update={"peak_requests_per_second": peak})
     scaled = scale(long_enough(shipped_trace(), peak, 300.0), workload, 8192, seconds=300.0)
     assert scaled.requests[-1].arrival_seconds > 290
     kept = apply_ramp(scaled.requests, 300.0, seed=1)

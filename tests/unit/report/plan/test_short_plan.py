@@ -18,6 +18,7 @@ from inference_blueprints.report.plan.sections.budgets import BUDGETS
 from inference_blueprints.report.plan.sections.cost import PLATFORM_COST
 from inference_blueprints.report.plan.short_plan import headline, print_short_plan, warnings_of
 from inference_blueprints.report.plan.summary import as_dict, chosen_sections, summarise
+from inference_blueprints.serving.traffic import own_means
 from inference_blueprints.spec.source import shipped
 from inference_blueprints.spec.types import Spec
 from inference_contracts.errors import Problem, UserError
@@ -96,7 +97,7 @@ _WORDS: dict[str, Callable[[Spec], Any]] = {
     "ECS": lambda spec: spec.cluster.ecs,
     "EKS": lambda spec: spec.cluster.eks,
     "Neuron": lambda spec: any(model.engine.vllm_neuron for model in spec.models),
-    "images/s": lambda spec: any(model.workload.images for model in spec.models),
+    "images/s": lambda spec: any(own_means(model).images for model in spec.models),
     "capacityBlock": lambda spec: any(pool.purchase.capacity_block for pool in spec.pools),
     "reservation": lambda spec: any(pool.purchase.reservation for pool in spec.pools),
     "spot": lambda spec: any(pool.purchase.spot for pool in spec.pools),

@@ -1,0 +1,1 @@
+"""Requests that come in: in real time, from queues and from streaming jobs."""

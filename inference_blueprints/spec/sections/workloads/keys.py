@@ -1,0 +1,111 @@
+"""Requests that come in: their lengths, rates and images."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from pydantic import Discriminator, Field, Tag
+
+from inference_blueprints.spec.section import Section
+from inference_blueprints.spec.sections.images.keys import ImageRequests
+
+
+class TokenLengths(Section):
+    """Lengths of prompts or answers, in tokens."""
+
+    mean: int = Field(ge=1, le=10_000_000)
+    """Mean length."""
+    max: int | None = Field(default=None, ge=1, le=10_000_000)
+    """Longest. Workers accept at least such a request. Without it, four times the mean."""
+
+
+def _form_of_lengths(value: Any) -> str:
+    """Return which form of lengths a value has, so that errors are about this form."""
+    return "lengths" if isinstance(value, dict | TokenLengths) else "number"
+
+
+#: A number is the mean.
+PromptTokens = Annotated[
+    Annotated[int, Field(ge=1, le=10_000_000), Tag("number")] | Annotated[TokenLengths, Tag("lengths")],
+    Discriminator(_form_of_lengths),
+]
+AnswerTokens = Annotated[
+    Annotated[int, Field(ge=0, le=1_000_000), Tag("number")] | Annotated[TokenLengths, Tag("lengths")],
+    Discriminator(_form_of_lengths),
+]
+
+
+def mean_tokens(lengths: int | TokenLengths) -> int:
+    """Return the mean of lengths in either form."""
+    return lengths.mean if isinstance(lengths, TokenLengths) else lengths
+
+
+def stated_maximum(lengths: int | TokenLengths) -> int | None:
+    """Return the longest of lengths in either form; None if the file does not state it."""
+    return lengths.max if isinstance(lengths, TokenLengths) else None
+
+
+class PromptImages(Section):
+    """Images in prompts. Their tokens are a part of `inputTokens`."""
+
+    mean: float = Field(ge=0.0, le=1000.0)
+    """Mean number of images of a prompt."""
+    max: int = Field(ge=1, le=1000)
+    """Most images of a prompt, at most `media.imagesPerRequest`."""
+
+
+class Day(Section):
+    """How the rate of requests changes over a day, in UTC."""
+
+    hours: list[Annotated[float, Field(ge=0.0, le=1.0)]] = Field(min_length=24, max_length=24)
+    """Share of the peak in each hour, from 0 to 1, beginning at 00:00 UTC."""
+
+
+class ModelWorkload(Section):
+    """Requests in real time. They determine the KV cache, and the requests of the local replay."""
+
+    # Given values are at least 1: pydantic does not check a default.
+    input_tokens: PromptTokens = 0
+    """Prompt length in tokens, including images: the mean, or mean and longest. Required, except with
+    `task: images`."""
+    output_tokens: AnswerTokens = 0
+    """Answer length in tokens: the mean, or mean and longest. Required with `task: generate`."""
+    images: ImageRequests | None = None
+    """Images that a request asks for. Required with `task: images`, in place of tokens."""
+    shared_prefix_ratio: float = Field(default=0.0, ge=0.0, lt=1.0)
+    """Fraction of prompt tokens that are a prefix shared with other requests, from 0 to below 1."""
+    prompt_images: PromptImages | None = None
+    """Images in prompts. Requires `media`."""
+    peak_requests_per_second: float = Field(gt=0.0, le=1_000_000.0)
+    """Requests per second in the busiest minute."""
+    day: Day | None = None
+    """How the rate changes over a day, and so what real time leaves to batch. Without it, the peak lasts all
+    day."""
+
+
+class RequestLengths(Section):
+    """Requests of a queue or of a streaming job. Their number follows from `load`."""
+
+    input_tokens: PromptTokens
+    """Prompt length in tokens, including images: the mean, or mean and longest."""
+    output_tokens: AnswerTokens
+    """Answer length in tokens: the mean, or mean and longest."""
+    shared_prefix_ratio: float = Field(default=0.0, ge=0.0, lt=1.0)
+    """Fraction of prompt tokens that are a prefix shared with other requests, from 0 to below 1."""
+    prompt_images: PromptImages | None = None
+    """Images in prompts. Requires `media`."""
+
+
+class Workload(Section):
+    """Requests as the plan sees them, from `workload` of a model, its queues and its streaming jobs."""
+
+    input_tokens: int = Field(default=0, ge=0)
+    """Mean prompt length in tokens; 0 with images."""
+    output_tokens: int = Field(default=0, ge=0)
+    """Mean answer length in tokens; 0 if there is no text."""
+    images: ImageRequests | None = None
+    """Images that a request asks for."""
+    shared_prefix_ratio: float = Field(default=0.0, ge=0.0, lt=1.0)
+    """Fraction of prompt tokens that are a prefix shared with other requests."""
+    peak_requests_per_second: float = Field(gt=0.0)
+    """Requests per second at the peak."""
