@@ -10,12 +10,20 @@ from aws_cdk import aws_ec2 as ec2
 from constructs import Construct
 
 import inference_catalog as catalog
-from inference_blueprints.serving.traffic import model_traffic, way_address
+from inference_blueprints.serving.resolved import resolve
+from inference_blueprints.serving.traffic import (
+    model_traffic,
+    queue_traffic,
+    serving_deployments,
+    way_address,
+)
 from inference_blueprints.serving.types import ServingPlan
+from inference_blueprints.serving.way_capacity import way_capacities
 from inference_blueprints.spec.types import (
     Batch,
     BatchQueue,
     BatchWorkers,
+    Blueprint,
     Model,
     SignalStore,
     Spec,
@@ -55,7 +63,7 @@ class BatchStack(cdk.Stack):
     """The API, the state machine and the workers of batch jobs.
 
     platform: `metadata.name`.
-    spec, batch: The blueprint's section, and its part on batch.
+    blueprint, batch: The blueprint, and its section on batch.
     store: Tables and bucket of batch jobs.
     signals: Access to the signal store; None if jobs do not publish signals.
     vpc, vpc_cidr: VPC from which the API is reachable, and its IPv4 range.
@@ -69,7 +77,7 @@ class BatchStack(cdk.Stack):
         construct_id: str,
         *,
         platform: str,
-        spec: Spec,
+        blueprint: Blueprint,
         batch: Batch,
         plan: ServingPlan,
         store: BatchStore,
@@ -82,9 +90,10 @@ class BatchStack(cdk.Stack):
         env: cdk.Environment,
     ) -> None:
         super().__init__(scope, construct_id, env=env)
+        spec = blueprint.spec
         configuration = Configuration(
             platform=platform,
-            queues=tuple(queue_configuration(spec, batch, queue, plan) for queue in batch.queues),
+            queues=tuple(queue_configuration(blueprint, batch, queue, plan) for queue in batch.queues),
             teams=tuple(BatchTeam.from_values(team.model_dump()) for team in spec.teams),
             signals=_signals(spec.signal_store) if spec.signal_store else (),
         )
@@ -189,22 +198,39 @@ def _pacing(workers: BatchWorkers, headers: Mapping[str, str]) -> dict[str, str]
     return pacing | marks
 
 
-def queue_configuration(spec: Spec, batch: Batch, queue: BatchQueue, plan: ServingPlan) -> Queue:
+def queue_configuration(blueprint: Blueprint, batch: Batch, queue: BatchQueue, plan: ServingPlan) -> Queue:
     """Return a queue as the functions read it."""
+    spec = blueprint.spec
     model = next(each for each in spec.models if each.name == queue.model)
-    traffic = model_traffic(spec, model)
-    images = traffic.means.images
+    requests = _requests(blueprint, model, queue)
+    images = requests.images
     return Queue(
         name=queue.name,
         model=queue.model,
         priority=queue.priority,
         deadline_hours=queue.deadline_hours,
         keep_days=batch.keep_days,
-        capacity=_capacity(queue, traffic.means, batch.workers),
-        limits=JobLimits(request_tokens=_longest_request(plan, model)),
+        capacity=_capacity(queue, requests, batch.workers),
+        limits=JobLimits(request_tokens=_longest_request(plan, model, serving_deployments(spec, queue))),
         request_limits=catalog.request_limits(model.engine.chosen).as_record(),
         image_steps=images.steps if images else 0,
     )
+
+
+def _requests(blueprint: Blueprint, model: Model, queue: BatchQueue) -> Workload:
+    """Return the mean requests of a queue, and the rate at which its deployments answer them.
+
+    For a queue that is a part of the model's own workload, that is the stated peak. Otherwise it is what
+    other requests leave on the mean of a day; without a latency profile, the rate that its deadline needs.
+    """
+    if not queue.workload and not queue.deployments:
+        return model_traffic(blueprint.spec, model).means
+    index = blueprint.spec.models.index(model)
+    roles = [role for place in range(len(model.deployments)) for role in resolve(blueprint, index, place)]
+    left = way_capacities(blueprint.spec, [queue], roles)[queue.name].left_by_hour
+    means = queue_traffic(blueprint.spec, model, queue).means
+    rate = sum(left) / len(left) if left else 0.0
+    return means.model_copy(update={"peak_requests_per_second": rate}) if rate else means
 
 
 def _capacity(queue: BatchQueue, workload: Workload, workers: BatchWorkers) -> Capacity:
@@ -234,11 +260,12 @@ def _signals(store: SignalStore) -> tuple[DeclaredSignal, ...]:
     )
 
 
-def _longest_request(plan: ServingPlan, model: Model) -> int:
-    """Return the length in tokens of the longest request that every deployment of a model accepts."""
+def _longest_request(plan: ServingPlan, model: Model, names: Sequence[str]) -> int:
+    """Return the length in tokens of the longest request that each of some deployments accepts."""
     return min(
         process.engine.max_model_len
         for deployment in plan.model(model.name).deployments
+        if deployment.name in names
         for process in deployment.workers
         if process.engine
     )

@@ -138,7 +138,7 @@ class PlatformStacks:
             self._app,
             stack_name(self._name, "Batch"),
             platform=self._name,
-            spec=self._spec,
+            blueprint=self._blueprint,
             batch=batch,
             plan=plan,
             store=data.batch,

@@ -261,19 +261,23 @@ def concurrent_requests(workload: Workload, sizing: Sizing) -> int:
 
 
 def role_capacity(
-    resolved: ResolvedWorkers, find: ProfileFinder = catalog.latency_profile
+    resolved: ResolvedWorkers,
+    find: ProfileFinder = catalog.latency_profile,
+    *,
+    means: Workload | None = None,
 ) -> RoleCapacity | None:
     """Return the capacity of the workers of a role.
 
     find: Source of profiles; the catalogue by default.
+    means: Requests of one way in, as if there were no others; those of the deployment by default.
     Returns: None without a latency profile, or without memory for one request.
     """
     profile = speeds(resolved, find)
-    workload, replicas = resolved.traffic.means, resolved.workers.maximum
+    workload, replicas = means or resolved.traffic.means, resolved.workers.maximum
     at_once = concurrent_requests(workload, worker_sizing(resolved))
     if profile is None or at_once < 1:
         return None
-    each = worker_requests_per_second(resolved, replicas)
+    each = workload.peak_requests_per_second / replicas
     if resolved.role == "prefill":
         maximum = _MS / prefill_ms(profile, workload)
         return RoleCapacity(min(each, maximum) * replicas, maximum * replicas, maximum * replicas, 1, 0.0)
@@ -308,40 +312,46 @@ def serves_its_peak(resolved: ResolvedWorkers) -> bool | None:
 # Computes latencies of requests from the model's latency profile (simulated).
 
 
-def time_to_first_token_ms(roles: tuple[ResolvedWorkers, ...]) -> float | None:
+def time_to_first_token_ms(roles: tuple[ResolvedWorkers, ...], means: Workload | None = None) -> float | None:
     """Return the time of a mean prompt's prefill with no other request, in milliseconds.
 
     Waiting, routing and the transfer of KV cache to a decode worker only add to it.
 
     roles: Workers of every role of a deployment; the first compute prefills.
+    means: Requests of one way in; those of the deployment by default.
     Returns: None without a latency profile.
     """
     profile = speeds(roles[0])
-    return None if profile is None else prefill_ms(profile, roles[0].traffic.means)
+    return None if profile is None else prefill_ms(profile, means or roles[0].traffic.means)
 
 
-def min_time_per_output_token_ms(roles: tuple[ResolvedWorkers, ...]) -> float | None:
+def min_time_per_output_token_ms(
+    roles: tuple[ResolvedWorkers, ...], means: Workload | None = None
+) -> float | None:
     """Return the time between two tokens of an answer with no other request, in milliseconds.
 
     roles: Workers of every role of a deployment; the last write answers.
+    means: Requests of one way in; those of the deployment by default.
     Returns: None without a latency profile.
     """
     profile = speeds(roles[-1])
     if profile is None:
         return None
-    return operation(profile, roles[-1].traffic.means, 1, decodes_only=True).time_per_output_token_ms
+    alone = operation(profile, means or roles[-1].traffic.means, 1, decodes_only=True)
+    return alone.time_per_output_token_ms
 
 
-def min_answer_ms(roles: tuple[ResolvedWorkers, ...]) -> float | None:
+def min_answer_ms(roles: tuple[ResolvedWorkers, ...], means: Workload | None = None) -> float | None:
     """Return the time of a whole mean answer with no other request, in milliseconds.
 
     roles: Workers of every role of a deployment.
+    means: Requests of one way in; those of the deployment by default.
     Returns: None without a latency profile.
     """
-    first, each = time_to_first_token_ms(roles), min_time_per_output_token_ms(roles)
+    first, each = time_to_first_token_ms(roles, means), min_time_per_output_token_ms(roles, means)
     if first is None or each is None:
         return None
-    return answer_time(roles[-1].traffic.means.output_tokens, first, each)
+    return answer_time((means or roles[-1].traffic.means).output_tokens, first, each)
 
 
 _BYTES_PER_MEGABIT = 125_000

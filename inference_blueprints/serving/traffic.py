@@ -53,6 +53,12 @@ class WayIn:
     mean."""
     states_longest: bool
     """Whether the file states the longest prompt."""
+    day: tuple[float, ...] = ()
+    """Share of the peak in each hour of a day in UTC; empty if the peak lasts all day."""
+
+    def rate_in(self, hour: int) -> float:
+        """Return the requests per second in an hour of the day in UTC."""
+        return self.means.peak_requests_per_second * (self.day[hour] if self.day else 1.0)
 
     @property
     def label(self) -> str:
@@ -171,6 +177,23 @@ def own_means(model: Model) -> Workload:
     return _ONE_TOKEN if workload is None else _of_model(workload)
 
 
+def serving_deployments(spec: Spec, way: BatchQueue | StreamingJob) -> tuple[str, ...]:
+    """Return the deployments that answer the requests of a queue or of a streaming job."""
+    model = next(each for each in spec.models if each.name == way.model)
+    return tuple(way.deployments) or own_deployments(spec, model)
+
+
+def own_part(way: BatchQueue | StreamingJob, traffic: Traffic) -> WayIn | None:
+    """Return the part of a deployment's requests that come from a queue or from a streaming job.
+
+    None if they are a part of the model's own workload.
+
+    traffic: The deployment's.
+    """
+    kind = "queue" if isinstance(way, BatchQueue) else "streaming"
+    return next((each for each in traffic.ways if (each.kind, each.name) == (kind, way.name)), None)
+
+
 def queue_traffic(spec: Spec, model: Model, queue: BatchQueue) -> WayIn:
     """Return the requests of a queue.
 
@@ -223,7 +246,8 @@ def _ways(spec: Spec, model: Model) -> Iterator[WayIn]:
     """
     own = own_deployments(spec, model)
     if model.workload is not None:
-        yield _way("realTime", "", own, model.workload, _of_model(model.workload))
+        day = tuple(model.workload.day.hours) if model.workload.day else ()
+        yield replace(_way("realTime", "", own, model.workload, _of_model(model.workload)), day=day)
     for queue in _queues(spec, model):
         if queue.workload or queue.deployments:
             yield _of_queue(model, queue, own)

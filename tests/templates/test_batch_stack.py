@@ -99,7 +99,7 @@ def test_functions_know_the_queues_of_models_that_make_images() -> None:
     blueprint = load_blueprint("image-generation").blueprint
     batch = blueprint.spec.batch
     assert batch is not None
-    known = queue_configuration(blueprint.spec, batch, batch.queues[0], build_plan(blueprint)).to_document()
+    known = queue_configuration(blueprint, batch, batch.queues[0], build_plan(blueprint)).to_document()
     assert known["imageSteps"] == 9
     # One request per second, of one image with a token per 16 by 16 pixels.
     assert known["capacity"]["outputTokensPerSecond"] == image_tokens("1024x1024") == 4096

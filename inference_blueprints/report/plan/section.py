@@ -16,12 +16,13 @@ from typing import Any, Generic, TypeVar
 
 import inference_catalog as catalog
 from inference_blueprints.report.pricing.rates import CustomRates, prices_for
-from inference_blueprints.report.sizing.batch_day import BatchDay, ModelCapacity, batch_days, model_capacities
+from inference_blueprints.report.sizing.batch_day import BatchDay, batch_days
 from inference_blueprints.report.sizing.node_packing import PackedNode, cheapest_placement, workers_of_pool
 from inference_blueprints.report.tables import TextTable
 from inference_blueprints.serving.resolved import ResolvedWorkers, resolve
 from inference_blueprints.serving.streaming import stream_load
 from inference_blueprints.serving.types import Process, ServingPlan
+from inference_blueprints.serving.way_capacity import ModelCapacity, way_capacities
 from inference_blueprints.spec.types import Blueprint
 from inference_catalog import ServicePrices, Support
 
@@ -148,8 +149,9 @@ class PlanBasis:
 
     @cached_property
     def capacities(self) -> Mapping[str, ModelCapacity]:
-        """What each model can serve."""
-        return model_capacities(self.workers)
+        """What the deployments of each queue can do of its requests, by the queue's name."""
+        queues = self.spec.batch.queues if self.spec.batch else []
+        return way_capacities(self.spec, queues, self.workers)
 
     @cached_property
     def streaming_calls(self) -> Mapping[str, float]:

@@ -1,90 +1,15 @@
-"""What a model's engines run at once, and the batch load of a queue per day."""
+"""The batch load of a queue per day."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from itertools import groupby
 from typing import Final
 
-from inference_blueprints.serving.engines.worker_sizing import worker_sizing
-from inference_blueprints.serving.performance import concurrent_requests, min_answer_ms, role_capacity
-from inference_blueprints.serving.resolved import ResolvedWorkers
-from inference_blueprints.serving.traffic import model_traffic
+from inference_blueprints.serving.traffic import queue_traffic
 from inference_blueprints.spec.types import Batch, BatchQueue, Spec
 from inference_contracts import batch_limits as limits
 from inference_contracts.units import SECONDS_PER_DAY, SECONDS_PER_HOUR
-
-
-@dataclass(frozen=True, slots=True)
-class ModelCapacity:
-    """Capacity of all deployments of a model."""
-
-    concurrent_requests: int
-    """Requests of the mean length that all its engines run at once."""
-    full_requests_per_second: float | None
-    """Completed requests per second at the highest load (simulated); None if a deployment has no latency
-    profile."""
-    planned_requests_per_second: float | None = None
-    """Completed requests per second at the stated peak, for which the plan has its workers (simulated)."""
-    fastest_request_seconds: float | None = None
-    """Shortest mean duration of a request, with no other request in its worker (simulated)."""
-
-    def requests_per_second_with(self, in_flight: int) -> float | None:
-        """Return the most requests per second with a number of requests at once; None if unknown.
-
-        By Little's law, requests per second = requests at once / duration of a request.
-        """
-        full, fastest = self.full_requests_per_second, self.fastest_request_seconds
-        return full if full is None or not fastest else min(full, in_flight / fastest)
-
-
-def model_capacities(roles: Iterable[ResolvedWorkers]) -> Mapping[str, ModelCapacity]:
-    """Return the capacity of each model.
-
-    roles: Workers of every role of every deployment, in the blueprint's order.
-    """
-    capacities: dict[str, ModelCapacity] = {}
-    for _, group in groupby(roles, key=lambda each: each.release):
-        workers = list(group)
-        name, added = workers[0].model.name, _of_deployment(workers)
-        sofar = capacities.get(name)
-        capacities[name] = _together(sofar, added) if sofar else added
-    return capacities
-
-
-def _together(one: ModelCapacity, other: ModelCapacity) -> ModelCapacity:
-    """Return the capacity of two deployments of a model."""
-    fastest = one.fastest_request_seconds, other.fastest_request_seconds
-    return ModelCapacity(
-        one.concurrent_requests + other.concurrent_requests,
-        _sum(one.full_requests_per_second, other.full_requests_per_second),
-        _sum(one.planned_requests_per_second, other.planned_requests_per_second),
-        min((each for each in fastest if each is not None), default=None),
-    )
-
-
-def _sum(one: float | None, other: float | None) -> float | None:
-    return None if one is None or other is None else one + other
-
-
-def _of_deployment(roles: list[ResolvedWorkers]) -> ModelCapacity:
-    """Return the capacity of one deployment: requests in flight are those that are decoded."""
-    decoding = roles[-1]
-    at_once = concurrent_requests(decoding.traffic.means, worker_sizing(decoding))
-    ranks = decoding.workers.maximum * decoding.data_parallel_size
-    known = [role_capacity(each) for each in roles]
-    speeds = [each for each in known if each]
-    if len(speeds) < len(roles):
-        return ModelCapacity(ranks * at_once, None)
-    return ModelCapacity(
-        ranks * at_once,
-        min(each.full_requests_per_second for each in speeds),
-        min(each.requests_per_second for each in speeds),
-        (min_answer_ms(tuple(roles)) or 0.0) / 1000.0,
-    )
-
 
 #: Bytes of an input line besides its prompt, and of a result row besides its answer.
 _BYTES_BESIDE_A_PROMPT: Final = 300
@@ -181,15 +106,16 @@ def batch_days(spec: Spec, batch: Batch) -> tuple[BatchDay, ...]:
 
     spec, batch: The blueprint's section, and its part on batch.
     """
-    means = {model.name: model_traffic(spec, model).means for model in spec.models}
+    models = {model.name: model for model in spec.models}
+    means = {queue.name: queue_traffic(spec, models[queue.model], queue).means for queue in batch.queues}
     return tuple(
         BatchDay(
             queue=queue.name,
             model=queue.model,
             requests=queue.load.requests_per_day,
             requests_per_job=min(queue.load.requests_per_job, queue.load.requests_per_day),
-            input_tokens=means[queue.model].input_tokens,
-            output_tokens=means[queue.model].output_tokens,
+            input_tokens=means[queue.name].input_tokens,
+            output_tokens=means[queue.name].output_tokens,
             deadline_hours=queue.deadline_hours,
             workers=batch.workers.max,
             publishes=spec.signal_store is not None,

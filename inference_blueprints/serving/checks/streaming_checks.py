@@ -19,7 +19,12 @@ from inference_contracts.units import GB
 
 def calls_are_within_the_peak(spec: Spec) -> Iterator[Finding]:
     """Check that streaming jobs send a model at most as many requests as its workload's peak."""
-    peaks = {model.name: model_traffic(spec, model).requests_per_second for _, model in usable(spec.models)}
+    peaks = {
+        model.name: way.means.peak_requests_per_second
+        for _, model in usable(spec.models)
+        for way in model_traffic(spec, model).ways
+        if way.kind == "realTime"
+    }
     calls: dict[str, float] = defaultdict(float)
     for index, job in usable(spec.streaming):
         # One with lengths or deployments of its own is not a part of the peak.

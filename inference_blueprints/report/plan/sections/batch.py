@@ -8,9 +8,10 @@ from types import MappingProxyType
 
 from inference_blueprints.report.plan.cells import few
 from inference_blueprints.report.plan.section import Label, PlanSection, PlanSummary, ShortLine
-from inference_blueprints.report.sizing.batch_day import BatchDay, ModelCapacity
+from inference_blueprints.report.sizing.batch_day import BatchDay
 from inference_blueprints.report.sizing.batch_quotas import ServiceQuotaUse, service_quota_uses
 from inference_blueprints.report.tables import TextTable
+from inference_blueprints.serving.way_capacity import ModelCapacity, longest_hours
 from inference_contracts import batch_limits as limits
 from inference_contracts.number_text import number
 from inference_contracts.units import SECONDS_PER_HOUR
@@ -45,7 +46,10 @@ class BatchDaySummary:
     """Mean requests per second of all queues and streaming jobs of the model."""
     planned_requests_per_second: float | None = None
     """Requests per second that the model completes at its stated peak (simulated), for which the plan has
-    its workers; None without a latency profile."""
+    its workers; None without a latency profile. If `by_hour`: what it completes beside the other requests of
+    its deployments, in the mean of a job that begins at the worst hour."""
+    by_hour: bool = False
+    """Whether the queue states its own requests, and the plan counts what other requests leave it by hour."""
 
     @property
     def job_hours(self) -> float | None:
@@ -86,10 +90,11 @@ def summarise_days(
 ) -> tuple[BatchDaySummary, ...]:
     """Return the figures of the days for the plan.
 
-    capacities: Capacity of each model. Without it, only the batch workers limit a model's requests in flight.
+    capacities: What can be done of each queue's requests. Without it, only the batch workers limit requests
+        in flight.
     streaming: Requests per second that each model gets from streaming jobs.
     """
-    in_flight = {day.model: _in_flight(day, capacities.get(day.model)) for day in days}
+    in_flight = {day.queue: _in_flight(day, capacities.get(day.queue)) for day in days}
     rates = {
         model: sum(day.requests_per_second for day in days if day.model == model)
         for model in {day.model for day in days}
@@ -102,13 +107,14 @@ def summarise_days(
             jobs=day.jobs,
             segments=day.segments,
             shards=day.shards,
-            in_flight=in_flight[day.model],
-            seconds_per_request=in_flight[day.model] / rates[day.model],
+            in_flight=in_flight[day.queue],
+            seconds_per_request=in_flight[day.queue] / rates[day.model],
             requests_per_job=day.requests_per_job,
             deadline_hours=day.deadline_hours,
-            full_requests_per_second=_full_speed(capacities.get(day.model), in_flight[day.model]),
+            full_requests_per_second=_full_speed(capacities.get(day.queue), in_flight[day.queue]),
             load_requests_per_second=rates[day.model] + streaming.get(day.model, 0.0),
-            planned_requests_per_second=_planned_speed(capacities.get(day.model), in_flight[day.model]),
+            planned_requests_per_second=_planned_speed(day, capacities.get(day.queue), in_flight[day.queue]),
+            by_hour=_by_hour(capacities.get(day.queue)),
         )
         for day in days
     )
@@ -125,12 +131,23 @@ def _full_speed(capacity: ModelCapacity | None, in_flight: int) -> float | None:
     return None if capacity is None else capacity.requests_per_second_with(in_flight)
 
 
-def _planned_speed(capacity: ModelCapacity | None, in_flight: int) -> float | None:
-    """Return the speed at the stated peak, or at full load if requests at once allow no more."""
+def _planned_speed(day: BatchDay, capacity: ModelCapacity | None, in_flight: int) -> float | None:
+    """Return the speed at the stated peak, or at full load if requests at once allow no more.
+
+    For a queue that states its own requests: the mean speed of a job beside the other requests of its
+    deployments, if the job begins at the worst hour of the day.
+    """
     full = _full_speed(capacity, in_flight)
     if capacity is None or full is None or capacity.planned_requests_per_second is None:
         return None
+    if capacity.left_by_hour is not None:
+        left = [min(full, each) for each in capacity.left_by_hour]
+        return day.requests_per_job / longest_hours(day.requests_per_job, left) / SECONDS_PER_HOUR
     return min(full, capacity.planned_requests_per_second)
+
+
+def _by_hour(capacity: ModelCapacity | None) -> bool:
+    return capacity is not None and capacity.left_by_hour is not None
 
 
 def batch_days(summary: PlanSummary) -> TextTable:
@@ -176,9 +193,9 @@ def _deadline(day: BatchDaySummary) -> str:
         return f"{job} {at_full_load}. Its {deadline} cannot hold: add replicas, or make its jobs smaller."
     if day.planned_job_hours is None or day.planned_requests_per_second is None:
         return f"{job} {at_full_load}. Whether its {deadline} holds beside other requests is unknown."
-    at_the_peak = (
-        f"{_hours_text(day.planned_job_hours)} at the {number(day.planned_requests_per_second)} requests per "
-        "second of the stated peak"
+    rate = number(day.planned_requests_per_second)
+    at_the_peak = f"{_hours_text(day.planned_job_hours)} at the {rate} requests per second " + (
+        "that other requests leave it at the worst hours" if day.by_hour else "of the stated peak"
     )
     if day.planned_job_hours > day.deadline_hours:
         needed = day.requests_per_job / (day.deadline_hours * SECONDS_PER_HOUR)

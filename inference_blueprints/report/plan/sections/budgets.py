@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from inference_blueprints.report.plan.section import Label, PlanBasis, PlanSection, PlanSummary, ShortLine
 from inference_blueprints.report.plan.sections.cost import PLATFORM_COST
-from inference_blueprints.serving.traffic import model_traffic
+from inference_blueprints.serving.traffic import queue_traffic
 from inference_contracts.units import HOURS_PER_DAY, HOURS_PER_MONTH, MILLION
 
 
@@ -41,11 +41,11 @@ def _summarise(basis: PlanBasis) -> BudgetSummary | None:
     spec = basis.spec
     if not spec.teams:
         return None
-    workloads = {model.name: model_traffic(spec, model).means for model in spec.models}
+    models = {model.name: model for model in spec.models}
     queues = spec.batch.queues if spec.batch else []
     charged = 0.0
     for queue in queues:
-        tokens, rates = workloads[queue.model], queue.rates
+        tokens, rates = queue_traffic(spec, models[queue.model], queue).means, queue.rates
         each = (
             tokens.input_tokens * rates.usd_per_million_input_tokens
             + tokens.output_tokens * rates.usd_per_million_output_tokens

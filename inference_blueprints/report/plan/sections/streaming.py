@@ -23,7 +23,9 @@ from inference_blueprints.serving.streaming import (
     max_calls_per_kpu,
     stream_load,
 )
-from inference_blueprints.serving.traffic import model_traffic
+from inference_blueprints.serving.traffic import job_means, own_part, serving_deployments
+from inference_blueprints.serving.way_capacity import way_capacities
+from inference_blueprints.spec.types import StreamingJob
 from inference_contracts.number_text import number
 from inference_contracts.units import GB, MB, MILLISECONDS_PER_SECOND
 
@@ -107,9 +109,10 @@ class StreamingSummary:
 
 def _summarise(basis: PlanBasis) -> Iterator[StreamingSummary]:
     """Yield the figures of each job."""
-    workloads = {model.name: model_traffic(basis.spec, model).means for model in basis.spec.models}
+    models = {model.name: model for model in basis.spec.models}
+    capacities = way_capacities(basis.spec, basis.spec.streaming, basis.workers)
     for job in basis.spec.streaming:
-        load, size, workload = stream_load(job), job_size(job), workloads[job.model]
+        load, size, workload = stream_load(job), job_size(job), job_means(models[job.model], job)
         yield StreamingSummary(
             job=job.name,
             model=job.model,
@@ -136,26 +139,28 @@ def _summarise(basis: PlanBasis) -> Iterator[StreamingSummary]:
             signal_bytes=load.signal_bytes,
             prompt_tokens_per_second=load.calls_per_second * workload.input_tokens,
             answer_tokens_per_second=load.calls_per_second * workload.output_tokens,
-            model_requests_per_second=basis.capacities[job.model].full_requests_per_second,
+            model_requests_per_second=capacities[job.name].full_requests_per_second,
             model_calls_per_second=basis.streaming_calls[job.model],
             deadline_millis=job.deadline_millis,
-            call_millis=_call_millis(basis, job.model),
+            call_millis=_call_millis(basis, job),
             usd_per_day=job_usd_per_day(size, basis.services),
         )
 
 
-def _call_millis(basis: PlanBasis, model: str) -> float | None:
-    """Return the mean time of a request of a model at its stated peak; None without a latency profile."""
+def _call_millis(basis: PlanBasis, job: StreamingJob) -> float | None:
+    """Return the mean time of a call at the peak of its deployments; None without a latency profile."""
     prices = {(each.model, each.deployment): each for each in basis[TOKEN_PRICES]}
-    times = []
+    names, times = serving_deployments(basis.spec, job), []
     for roles in basis.deployments.values():
-        if roles[0].model.name != model:
+        model, name = roles[0].model.name, roles[0].deployment.name
+        if model != job.model or name not in names:
             continue
-        first, price = time_to_first_token_ms(roles), prices.get((model, roles[0].deployment.name))
+        way = own_part(job, roles[0].traffic)
+        means = way.means if way else roles[0].traffic.means
+        first, price = time_to_first_token_ms(roles, means), prices.get((model, name))
         if first is None or price is None:
             return None
-        length = roles[0].traffic.means.output_tokens
-        times.append(answer_time(length, first, price.time_per_output_token_ms))
+        times.append(answer_time(means.output_tokens, first, price.time_per_output_token_ms))
     return max(times, default=None)
 
 

@@ -24,11 +24,11 @@ from inference_blueprints.report.plan.sections.quotas import QUOTAS
 from inference_blueprints.report.plan.sections.tokens import TOKEN_PRICES, WITHOUT_PROFILE
 from inference_blueprints.report.plan.summary import summarise
 from inference_blueprints.report.pricing.rates import CustomRates
-from inference_blueprints.report.sizing.batch_day import model_capacities
 from inference_blueprints.resources import blueprints_directory
 from inference_blueprints.serving.performance import min_answer_ms, role_capacity, time_to_first_token_ms
 from inference_blueprints.serving.plan import build_plan
 from inference_blueprints.serving.resolved import resolve
+from inference_blueprints.serving.way_capacity import deployment_capacity
 
 #: System nodes: 2 m7i.xlarge of 4 vCPUs run; at the most 3 * 4 + 20 m7i.4xlarge * 16 = 332.
 _SYSTEM_QUOTA = ("L-1216C47A", 8, 332)
@@ -502,8 +502,7 @@ def test_an_answer_of_one_token_takes_the_time_to_the_first(quickstart_document:
     roles = resolve(parse_blueprint(yaml.safe_dump(document), "by-hand.yaml").blueprint, 0, 0)
     first = time_to_first_token_ms(roles)
     assert (deadline.planned_ms, min_answer_ms(roles)) == (first, first)
-    capacity = model_capacities(roles)[roles[0].model.name]
-    assert capacity.fastest_request_seconds == pytest.approx((first or 0.0) / 1000)
+    assert deployment_capacity(roles).fastest_request_seconds == pytest.approx((first or 0.0) / 1000)
 
 
 def test_a_time_per_token_near_its_objective_is_left_to_a_replay(quickstart_document: dict[str, Any]) -> None:

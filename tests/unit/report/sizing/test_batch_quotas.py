@@ -11,12 +11,13 @@ import pytest
 import inference_catalog as catalog
 from inference_blueprints.loading import load_blueprint
 from inference_blueprints.report.plan.sections.batch import summarise_days
-from inference_blueprints.report.sizing.batch_day import BatchDay, ModelCapacity, batch_days
+from inference_blueprints.report.sizing.batch_day import BatchDay, batch_days
 from inference_blueprints.report.sizing.batch_quotas import (
     ServiceQuotaUse,
     refuse_exceeded,
     service_quota_uses,
 )
+from inference_blueprints.serving.way_capacity import ModelCapacity
 from inference_blueprints.spec.types import Batch, Model
 from inference_contracts.errors import UserError
 
@@ -171,7 +172,7 @@ def test_two_queues_share_the_workers_of_their_model() -> None:
 def test_no_more_requests_are_in_flight_than_the_engines_run() -> None:
     """100 workers send 51,200 requests at once; the engines run 64 of them, at 4 requests per second."""
     small = dataclasses.replace(REFERENCE, requests=172_800, requests_per_job=50_000)
-    [day] = summarise_days([small], {"captions": ModelCapacity(64, 4.0)})
+    [day] = summarise_days([small], {"nightly": ModelCapacity(64, 4.0)})
     # 172,800 requests a day are 2 per second.
     assert (day.in_flight, day.seconds_per_request) == (64, 32.0)
     assert day.job_hours == pytest.approx(50_000 / 4 / 3600)
@@ -188,21 +189,21 @@ def test_a_deadline_holds_if_the_model_is_fast_enough(
     small = dataclasses.replace(
         REFERENCE, requests=172_800, requests_per_job=50_000, deadline_hours=deadline_hours
     )
-    [day] = summarise_days([small], {"captions": ModelCapacity(64, speed)})
+    [day] = summarise_days([small], {"nightly": ModelCapacity(64, speed)})
     assert (day.deadline_can_hold, day.keeps_up) == expected
 
 
 def test_a_job_is_no_faster_than_the_requests_that_workers_send_at_once() -> None:
     """A model of 1,000 requests per second read as all of them, where 64 at once of 4 s each are 16."""
     small = dataclasses.replace(REFERENCE, requests=172_800, requests_per_job=50_000)
-    [day] = summarise_days([small], {"captions": ModelCapacity(64, 1000.0, 900.0, 4.0)})
+    [day] = summarise_days([small], {"nightly": ModelCapacity(64, 1000.0, 900.0, 4.0)})
     assert (day.full_requests_per_second, day.planned_requests_per_second) == (16.0, 16.0)
     assert day.job_hours == day.planned_job_hours == pytest.approx(50_000 / 16 / 3600)
 
 
 def test_streaming_jobs_of_the_model_count_towards_its_load() -> None:
     small = dataclasses.replace(REFERENCE, requests=172_800, requests_per_job=50_000)
-    [day] = summarise_days([small], {"captions": ModelCapacity(64, 4.0)}, {"captions": 3.0})
+    [day] = summarise_days([small], {"nightly": ModelCapacity(64, 4.0)}, {"captions": 3.0})
     assert (day.load_requests_per_second, day.keeps_up) == (5.0, False)
 
 

@@ -1,0 +1,152 @@
+"""What the deployments of a queue or of a streaming job can do of its requests, beside all others."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from itertools import groupby
+
+from inference_blueprints.serving.engines.worker_sizing import worker_sizing
+from inference_blueprints.serving.performance import concurrent_requests, min_answer_ms, role_capacity
+from inference_blueprints.serving.resolved import ResolvedWorkers
+from inference_blueprints.serving.traffic import Traffic, WayIn, own_part, serving_deployments
+from inference_blueprints.spec.types import BatchQueue, Spec, StreamingJob, Workload
+from inference_contracts.units import HOURS_PER_DAY, SECONDS_PER_HOUR
+
+#: A job that is not finished after so many days is given up.
+_MAX_DAYS = 100
+
+
+@dataclass(frozen=True, slots=True)
+class ModelCapacity:
+    """What all deployments of a queue, of a job or of a model can do of requests."""
+
+    concurrent_requests: int
+    """Requests of the mean length that all their engines run at once."""
+    full_requests_per_second: float | None
+    """Completed requests per second at the highest load (simulated); None if a deployment has no latency
+    profile."""
+    planned_requests_per_second: float | None = None
+    """Completed requests per second at the stated peak, for which the plan has its workers (simulated)."""
+    fastest_request_seconds: float | None = None
+    """Shortest mean duration of a request, with no other request in its worker (simulated)."""
+    left_by_hour: tuple[float, ...] | None = None
+    """Completed requests per second in each hour of a day in UTC, beside requests that come in otherwise
+    (simulated). None if unknown, or if the requests are a part of the model's own workload."""
+
+    def requests_per_second_with(self, in_flight: int) -> float | None:
+        """Return the most requests per second with a number of requests at once; None if unknown.
+
+        By Little's law, requests per second = requests at once / duration of a request.
+        """
+        full, fastest = self.full_requests_per_second, self.fastest_request_seconds
+        return full if full is None or not fastest else min(full, in_flight / fastest)
+
+
+def longest_hours(requests: int, requests_per_second: Sequence[float]) -> float:
+    """Return the hours that requests take if they begin at the worst hour; infinite if they never end.
+
+    requests_per_second: What is completed in each hour of a day.
+    """
+    return max(_hours_from(requests, requests_per_second, start) for start in range(HOURS_PER_DAY))
+
+
+def _hours_from(requests: int, requests_per_second: Sequence[float], start: int) -> float:
+    left = float(requests)
+    for hour in range(_MAX_DAYS * HOURS_PER_DAY):
+        done = requests_per_second[(start + hour) % HOURS_PER_DAY] * SECONDS_PER_HOUR
+        if done >= left:
+            return hour + left / done
+        left -= done
+    return float("inf")
+
+
+def way_capacities(
+    spec: Spec, ways: Iterable[BatchQueue | StreamingJob], roles: Iterable[ResolvedWorkers]
+) -> Mapping[str, ModelCapacity]:
+    """Return what the deployments of each queue or streaming job can do of its requests, by its name.
+
+    roles: Workers of every role of every deployment, in the blueprint's order.
+    """
+    deployments = [tuple(group) for _, group in groupby(roles, key=lambda each: each.release)]
+    return {
+        way.name: reduce(
+            _together,
+            (
+                deployment_capacity(workers, own_part(way, workers[0].traffic))
+                for workers in deployments
+                if workers[0].model.name == way.model and workers[0].deployment.name in names
+            ),
+        )
+        for way in ways
+        for names in [serving_deployments(spec, way)]
+    }
+
+
+def _together(one: ModelCapacity, other: ModelCapacity) -> ModelCapacity:
+    """Return the capacity of two deployments of a model."""
+    fastest = one.fastest_request_seconds, other.fastest_request_seconds
+    left = None
+    if one.left_by_hour is not None and other.left_by_hour is not None:
+        left = tuple(map(sum, zip(one.left_by_hour, other.left_by_hour, strict=True)))
+    return ModelCapacity(
+        one.concurrent_requests + other.concurrent_requests,
+        _sum(one.full_requests_per_second, other.full_requests_per_second),
+        _sum(one.planned_requests_per_second, other.planned_requests_per_second),
+        min((each for each in fastest if each is not None), default=None),
+        left,
+    )
+
+
+def _sum(one: float | None, other: float | None) -> float | None:
+    return None if one is None or other is None else one + other
+
+
+def deployment_capacity(roles: tuple[ResolvedWorkers, ...], way: WayIn | None = None) -> ModelCapacity:
+    """Return the capacity of one deployment: requests in flight are those that are decoded.
+
+    roles: Workers of every role of the deployment.
+    way: Its requests of one way in; all of them by default.
+    """
+    decoding, traffic = roles[-1], roles[0].traffic
+    means = way.means if way else traffic.means
+    at_once = concurrent_requests(means, worker_sizing(decoding))
+    ranks = decoding.workers.maximum * decoding.data_parallel_size
+    known = [role_capacity(each, means=means) for each in roles]
+    speeds = [each for each in known if each]
+    if len(speeds) < len(roles):
+        return ModelCapacity(ranks * at_once, None)
+    full = min(each.full_requests_per_second for each in speeds)
+    return ModelCapacity(
+        ranks * at_once,
+        full,
+        min(each.requests_per_second for each in speeds),
+        (min_answer_ms(roles, means) or 0.0) / 1000.0,
+        _left(full, way, traffic, roles) if way else None,
+    )
+
+
+def _left(
+    full: float, way: WayIn, traffic: Traffic, roles: tuple[ResolvedWorkers, ...]
+) -> tuple[float, ...] | None:
+    """Return what a deployment completes of a way's requests in each hour, beside all other ways.
+
+    Each other way takes the share of the time in which the workers complete its requests at full load.
+    """
+    busy = [0.0] * HOURS_PER_DAY
+    for other in traffic.ways:
+        if (other.kind, other.name) == (way.kind, way.name):
+            continue
+        rate = _full(roles, other.means)
+        if rate is None:
+            return None
+        for hour in range(HOURS_PER_DAY):
+            busy[hour] += other.rate_in(hour) / rate
+    return tuple(full * max(0.0, 1.0 - share) for share in busy)
+
+
+def _full(roles: tuple[ResolvedWorkers, ...], means: Workload) -> float | None:
+    known = [role_capacity(each, means=means) for each in roles]
+    speeds = [each.full_requests_per_second for each in known if each]
+    return min(speeds) if len(speeds) == len(roles) else None
