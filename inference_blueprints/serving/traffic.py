@@ -97,7 +97,7 @@ class Traffic:
     @property
     def longest_request_tokens(self) -> int:
         """The longest request of any way, prompt plus answer, in tokens."""
-        return max((way.longest_request_tokens for way in self.ways), default=0)
+        return max((way.longest_request_tokens for way in self.ways), default=_LENGTH_STEP)
 
     @property
     def states_longest(self) -> bool:
@@ -212,6 +212,8 @@ def job_means(model: Model, job: StreamingJob) -> Workload:
 
 #: A request of a model about whose requests the file says nothing. The rules refuse such a file.
 _ONE_TOKEN = Workload(input_tokens=1, output_tokens=1, peak_requests_per_second=1.0)
+#: Of a model without any requests, which the rules refuse too: without tokens, nothing has a size.
+_NOTHING = Workload(peak_requests_per_second=1.0)
 #: A rate for requests whose number is not stated: it has no weight beside others.
 _UNKNOWN_RATE = 1e-9
 
@@ -305,7 +307,7 @@ def _together(ways: tuple[WayIn, ...]) -> Traffic:
     """Return ways in with their means, weighted by their rates."""
     waiting = [way.means for way in ways if way.kind != "queue"] or [way.means for way in ways]
     if len(waiting) < 2:  # noqa: PLR2004 - one has nothing to be weighted with
-        return Traffic(ways, waiting[0] if waiting else _ONE_TOKEN)
+        return Traffic(ways, waiting[0] if waiting else _NOTHING)
     rate = math.fsum(each.peak_requests_per_second for each in waiting)
     prompts = math.fsum(each.peak_requests_per_second * each.input_tokens for each in waiting)
     answers = math.fsum(each.peak_requests_per_second * each.output_tokens for each in waiting)
