@@ -53,7 +53,7 @@ def _unknown(_node: Node, path: Path, _detail: ErrorDetails) -> str:
     name = str(path[-1])
     section = section_at(path[:-1])
     names = list(keys(section)) if section else []
-    wish = _BATCH_WORKLOAD if path[:3] == _QUEUES and name == "workload" else _WISHES.get(name.casefold())
+    wish = _WISHES.get(name.casefold())
     if wish:
         return wish
     if not names:
@@ -196,7 +196,6 @@ def _not_yet(names: str, reason: str, instead: str) -> dict[str, str]:
     return {name.casefold(): message for name in names.split()}
 
 
-_QUEUES: Path = ("spec", "batch", "queues")
 _ZONES: Path = ("spec", "environment", "availabilityZones")
 _ONE_ZONE = (
     "got 1 zone; a platform in one zone cannot be said yet, because load balancers and the EKS control plane "
@@ -257,12 +256,6 @@ _WISHES: Mapping[str, str] = {
         "Elastic replicas keep at least one: `replicas: {min: 1, max: …}` with `scaledBy`",
     ),
 }
-_BATCH_WORKLOAD = (
-    "cannot be said yet, because a model has one workload, which its batch jobs share; remove it. Let the "
-    "model's `workload` be that of the longer requests, or serve the jobs with a model of their own in "
-    "another pool"
-)
-
 _MESSAGES: Mapping[str, _Describe] = {
     "missing": _missing,
     "extra_forbidden": _unknown,

@@ -1,0 +1,138 @@
+"""What deployments have to serve, from all ways in which requests come in: told by hand."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import yaml
+
+from inference_blueprints.loading import LoadedBlueprint, parse_blueprint
+from inference_blueprints.report.plan.sections.batch import BATCH_DAYS
+from inference_blueprints.report.plan.summary import summarise
+from inference_blueprints.serving.plan import build_plan
+from inference_blueprints.serving.resolved import resolve
+from inference_blueprints.serving.traffic import further_routes, model_traffic, own_deployments, way_address
+from inference_blueprints.serving.way_capacity import longest_hours
+
+#: An ad server's short requests beside long ones at night, on deployments of their own.
+ADS = """
+apiVersion: inference-blueprints/v1alpha1
+kind: Blueprint
+metadata: {name: ads}
+spec:
+  environment: {region: us-west-2}
+  cluster: {eks: {version: "1.35"}}
+  pools:
+  - {name: l40s, instanceTypes: [g6e.12xlarge], nodes: {max: 6}}
+  models:
+  - name: qwen
+    weights: {huggingFace: Qwen/Qwen3-8B, revision: v1}
+    workload: {inputTokens: {mean: 1000, max: 4000}, outputTokens: 20, peakRequestsPerSecond: 10}
+    deployments:
+    - name: live
+      aggregated: {pool: l40s, replicas: 2, tensorParallelSize: 1}
+    - name: night
+      aggregated: {pool: l40s, replicas: 9, tensorParallelSize: 1}
+  teams:
+  - {name: ads, principals: ["arn:aws:iam::123456789012:role/Ads"], monthlyBudgetUsd: 200000}
+  batch:
+    queues:
+    - name: nightly
+      model: qwen
+      deadlineHours: 10
+      workload: {inputTokens: {mean: 20000, max: 30000}, outputTokens: {mean: 100, max: 200}}
+      deployments: [night]
+      load: {requestsPerDay: 72000, requestsPerJob: 36000}
+      rates: {usdPerMillionInputTokens: 0.05, usdPerMillionOutputTokens: 0.4}
+"""
+
+
+def loaded(**queue: Any) -> LoadedBlueprint:
+    """Return the blueprint with other keys of its queue; None removes one."""
+    document = yaml.safe_load(ADS)
+    [first] = document["spec"]["batch"]["queues"]
+    first.update(queue)
+    for key in [key for key, value in first.items() if value is None]:
+        del first[key]
+    return parse_blueprint(yaml.safe_dump(document), "ads.yaml")
+
+
+def contexts(blueprint: LoadedBlueprint) -> dict[str, int]:
+    """Return the longest request of each deployment."""
+    [model] = build_plan(blueprint.blueprint).models
+    return {
+        each.name: process.engine.max_model_len
+        for each in model.deployments
+        for process in each.workers
+        if process.engine
+    }
+
+
+def test_each_deployment_has_the_context_of_its_own_requests() -> None:
+    """Red if long prompts raise the context of real time, or if the mean decides: 4 x 20,100 tokens."""
+    # 4,000 + 4 x 20 = 4,080 and 30,000 + 200 = 30,200, up to a multiple of 1,024.
+    assert contexts(loaded()) == {"live": 4096, "night": 30_720}
+
+
+def test_without_deployments_all_ways_share_all_of_them() -> None:
+    assert contexts(loaded(deployments=None)) == {"live": 30_720, "night": 30_720}
+
+
+def test_a_queue_that_says_nothing_is_a_part_of_the_model_s_workload() -> None:
+    """Red if an old file means something else."""
+    blueprint = loaded(deployments=None, workload=None).blueprint
+    [model] = blueprint.spec.models
+    traffic = model_traffic(blueprint.spec, model)
+    assert [way.label for way in traffic.ways] == ["real time"]
+    assert (traffic.means.input_tokens, traffic.means.peak_requests_per_second) == (1000, 10)
+
+
+def test_rates_are_those_of_each_way() -> None:
+    blueprint = loaded().blueprint
+    live, night = (resolve(blueprint, 0, index)[0].traffic for index in range(2))
+    # 72,000 requests in the 10 hours of the deadline, if all jobs of the day come at once.
+    assert (live.requests_per_second, night.requests_per_second) == (10, 2)
+    assert night.means.input_tokens == 20_000
+
+
+def test_a_queue_with_deployments_has_an_address_of_its_own() -> None:
+    spec = loaded().blueprint.spec
+    assert spec.batch is not None
+    [model], [queue] = spec.models, spec.batch.queues
+    assert own_deployments(spec, model) == ("live",)
+    assert way_address(spec, queue) == "qwen--batch"
+    assert further_routes(spec, model) == {"qwen--batch": ("night",)}
+
+
+def test_a_queue_on_all_deployments_has_the_address_of_the_model() -> None:
+    spec = loaded(deployments=["live", "night"]).blueprint.spec
+    assert spec.batch is not None
+    [model], [queue] = spec.models, spec.batch.queues
+    assert own_deployments(spec, model) == ("live", "night")
+    assert (way_address(spec, queue), further_routes(spec, model)) == ("qwen", {})
+
+
+def test_a_deadline_is_reckoned_with_the_queue_s_own_requests() -> None:
+    """Red if a job of 20,000-token prompts takes the time of 1,000-token ones, as in an earlier release."""
+    blueprint = loaded().blueprint
+    [day] = summarise(blueprint, build_plan(blueprint))[BATCH_DAYS]
+    alone = summarise((short := loaded(workload=None)).blueprint, build_plan(short.blueprint))[BATCH_DAYS][0]
+    assert day.job_hours is not None
+    assert alone.job_hours is not None
+    assert 3 < day.job_hours < 10
+    assert alone.job_hours < day.job_hours / 10
+
+
+@pytest.mark.parametrize(
+    ("rates", "hours"),
+    [
+        # 3,600 requests at 1 a second.
+        ([1.0] * 24, 1.0),
+        # Nothing in the first 12 hours of the day: a job that begins with them waits.
+        ([0.0] * 12 + [1.0] * 12, 13.0),
+        ([0.0] * 24, float("inf")),
+    ],
+)
+def test_a_job_that_begins_at_the_worst_hour(rates: list[float], hours: float) -> None:
+    assert longest_hours(3600, rates) == pytest.approx(hours)
