@@ -24,7 +24,7 @@ from inference_blueprints.report.plan.sections.edges import (
 from inference_blueprints.report.pricing.rates import prices_for
 from inference_blueprints.serving.resolved import resolve
 from inference_blueprints.spec.derived import platform_zones
-from inference_blueprints.spec.types import Objectives, Workload
+from inference_blueprints.spec.types import ModelWorkload, Objectives
 
 PAGE: Final = Path(__file__).resolve().parent.parent / "docs" / "real-time.md"
 PEAKS: Final = (100_000.0, 300_000.0)
@@ -40,7 +40,7 @@ def edge_of(peak: float) -> EdgeSummary:
     """
     blueprint = load_blueprint(_BLUEPRINT).blueprint
     spec = blueprint.spec
-    workload = Workload(input_tokens=500, output_tokens=8, peak_requests_per_second=peak)
+    workload = ModelWorkload(input_tokens=500, output_tokens=8, peak_requests_per_second=peak)
     model = spec.models[0].model_copy(update={"workload": workload, "objectives": _OBJECTIVES})
     prices = prices_for(spec.environment.region, None)
     return edge_summary(

@@ -12,6 +12,7 @@ from constructs import Construct
 import inference_catalog as catalog
 from inference_blueprints.serving.resolved import resolve
 from inference_blueprints.serving.traffic import (
+    is_apart,
     model_traffic,
     queue_traffic,
     serving_deployments,
@@ -223,7 +224,7 @@ def _requests(blueprint: Blueprint, model: Model, queue: BatchQueue) -> Workload
     For a queue that is a part of the model's own workload, that is the stated peak. Otherwise it is what
     other requests leave on the mean of a day; without a latency profile, the rate that its deadline needs.
     """
-    if not queue.workload and not queue.deployments:
+    if not is_apart(queue):
         return model_traffic(blueprint.spec, model).means
     index = blueprint.spec.models.index(model)
     roles = [role for place in range(len(model.deployments)) for role in resolve(blueprint, index, place)]

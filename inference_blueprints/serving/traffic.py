@@ -183,6 +183,11 @@ def serving_deployments(spec: Spec, way: BatchQueue | StreamingJob) -> tuple[str
     return tuple(way.deployments) or own_deployments(spec, model)
 
 
+def is_apart(way: BatchQueue | StreamingJob) -> bool:
+    """Return whether a queue or a job says more than that its requests are a part of the model's workload."""
+    return way.workload is not None or bool(way.deployments)
+
+
 def own_part(way: BatchQueue | StreamingJob, traffic: Traffic) -> WayIn | None:
     """Return the part of a deployment's requests that come from a queue or from a streaming job.
 
@@ -251,10 +256,10 @@ def _ways(spec: Spec, model: Model) -> Iterator[WayIn]:
         day = tuple(model.workload.day.hours) if model.workload.day else ()
         yield replace(_way("realTime", "", own, model.workload, _of_model(model.workload)), day=day)
     for queue in _queues(spec, model):
-        if queue.workload or queue.deployments:
+        if is_apart(queue):
             yield _of_queue(model, queue, own)
     for job in _jobs(spec, model):
-        if job.workload or job.deployments:
+        if is_apart(job):
             names = tuple(job.deployments) or own
             yield _way("streaming", job.name, names, job.workload or _required(model), job_means(model, job))
 

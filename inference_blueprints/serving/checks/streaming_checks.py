@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import inference_catalog as catalog
 from inference_blueprints.serving import streaming as sizes
 from inference_blueprints.serving.streaming import broker_load, fitting_brokers, job_size, stream_load
-from inference_blueprints.serving.traffic import model_traffic
+from inference_blueprints.serving.traffic import is_apart, model_traffic
 from inference_blueprints.spec.invalid_values import usable
 from inference_blueprints.spec.rule import Rule
 from inference_blueprints.spec.types import Spec
@@ -28,7 +28,7 @@ def calls_are_within_the_peak(spec: Spec) -> Iterator[Finding]:
     calls: dict[str, float] = defaultdict(float)
     for index, job in usable(spec.streaming):
         # One with lengths or deployments of its own is not a part of the peak.
-        if job.model not in peaks or job.workload or job.deployments:
+        if job.model not in peaks or is_apart(job):
             continue
         load = stream_load(job)
         calls[job.model] += load.calls_per_second
