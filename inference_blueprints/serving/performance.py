@@ -295,10 +295,15 @@ def role_capacity(
 
 
 def serves_its_peak(resolved: ResolvedWorkers) -> bool | None:
-    """Return whether workers of both phases serve their share of the peak; None without a latency profile.
+    """Return whether workers serve their share of the peak; None without a latency profile.
 
-    Most do with as many requests as they can hold, which is one step of the calculation.
+    Most do with as many requests as they can hold, which is one step of the calculation. Separate workers
+    serve it within the objective.
     """
+    if resolved.role != "aggregated":
+        capacity = role_capacity(resolved)
+        peak = resolved.traffic.requests_per_second
+        return None if capacity is None else capacity.objective_requests_per_second >= peak
     profile, workload = speeds(resolved), resolved.traffic.means
     at_once = concurrent_requests(workload, worker_sizing(resolved))
     if profile is None or at_once < 1:
@@ -307,6 +312,28 @@ def serves_its_peak(resolved: ResolvedWorkers) -> bool | None:
     if operation(profile, workload, covered_requests(profile, workload, at_once)).requests_per_second >= each:
         return True
     return at_rate(profile, workload, each, at_once)[1].requests_per_second >= each
+
+
+#: A suggestion is at most so many times the number that was given.
+_MOST_SUGGESTED = 1000
+
+
+def fewest_replicas(resolved: ResolvedWorkers, is_enough: Callable[[ResolvedWorkers], bool]) -> int | None:
+    """Return the fewest workers of a role, at least as many as now, with which a check passes.
+
+    is_enough: Whether it passes with workers whose number is changed; more of them never make it fail.
+    Returns: None if a thousand times as many do not pass.
+    """
+    low = high = resolved.workers.maximum
+    last = high * _MOST_SUGGESTED
+    while not is_enough(resolved.with_replicas(high)):
+        if high >= last:
+            return None
+        low, high = high + 1, min(2 * high, last)
+    while low < high:
+        middle = (low + high) // 2
+        low, high = (low, middle) if is_enough(resolved.with_replicas(middle)) else (middle + 1, high)
+    return high
 
 
 # Computes latencies of requests from the model's latency profile (simulated).

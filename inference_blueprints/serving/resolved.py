@@ -48,6 +48,30 @@ class ResolvedWorkers:
         """The requests that the workers' deployment has to serve."""
         return deployment_traffic(self.blueprint.spec, self.model, self.deployment)
 
+    def with_replicas(self, replicas: int) -> ResolvedWorkers:
+        """Return the workers with another maximum number, and so another part of the requests."""
+        given = self.workers.replicas
+        changed = replicas if isinstance(given, int) else given.model_copy(update={"max": replicas})
+        workers = self.workers.model_copy(update={"replicas": changed})
+        if self.role == "aggregated":
+            part: dict[str, object] = {"aggregated": workers}
+        else:
+            roles = self.deployment.disaggregated
+            part = {"disaggregated": roles and roles.model_copy(update={self.role: workers})}
+        return replace(self._with_deployment(self.deployment.model_copy(update=part)), workers=workers)
+
+    def beside(self, other: ResolvedWorkers) -> ResolvedWorkers:
+        """Return the workers with the other role of their deployment as it is in these."""
+        return self._with_deployment(other.deployment)
+
+    def _with_deployment(self, deployment: spec.Deployment) -> ResolvedWorkers:
+        deployments = [deployment if each is self.deployment else each for each in self.model.deployments]
+        model = self.model.model_copy(update={"deployments": deployments})
+        models = [model if each is self.model else each for each in self.blueprint.spec.models]
+        section = self.blueprint.spec.model_copy(update={"models": models})
+        blueprint = self.blueprint.model_copy(update={"spec": section})
+        return replace(self, blueprint=blueprint, model=model, deployment=deployment)
+
     @property
     def device_shape(self) -> catalog.Model:
         """The model as devices hold it: quantised while it is loaded, and with the layers that guess.

@@ -199,8 +199,8 @@ def _config_findings(model: spec.Model, model_path: tuple[str | int, ...]) -> It
             yield Finding(
                 path,
                 f"got {quote(key)}, which changes the size of the weights, and the plan's memory estimate "
-                "does not model this; set 'quantization' of the model, or serve a repository whose weights have "
-                "that type",
+                "does not model this; set 'quantization' of the model, or serve a repository whose weights "
+                "have that type",
             )
     for key in ("dtype", "torch_dtype"):
         if (value := changed.get(key, "auto")) not in _TYPES:

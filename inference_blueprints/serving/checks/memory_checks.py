@@ -25,6 +25,7 @@ from inference_blueprints.serving.estimates.request_estimates import (
 )
 from inference_blueprints.serving.estimates.worker_figures import Sizing
 from inference_blueprints.serving.nodes.node_share import node_share
+from inference_blueprints.serving.performance import fewest_replicas, serves_its_peak
 from inference_blueprints.serving.resolved import ResolvedWorkers
 from inference_blueprints.serving.traffic import model_traffic
 from inference_catalog.neuron import device_groups
@@ -190,18 +191,20 @@ def _with_size(resolved: ResolvedWorkers, size: int) -> ResolvedWorkers:
 
 def _workload_findings(memory: MemoryEstimate, resolved: ResolvedWorkers) -> list[Finding]:
     """Check that the KV cache of all workers holds the concurrent requests at the peak."""
-    workers = resolved.workers.maximum
-    needed = {replicas: _kv_tokens(resolved, replicas) for replicas in (workers, *_more(workers))}
-    if memory.kv_tokens >= needed[workers]:
+    workers, needed = resolved.workers.maximum, _kv_tokens(resolved)
+    if memory.kv_tokens >= needed:
         return []
     ranks = resolved.data_parallel_size
     each = "worker" if ranks == 1 else f"of a worker's {ranks} ranks"
-    enough = next((replicas for replicas, tokens in needed.items() if tokens <= memory.kv_tokens), None)
+    # With fewer, the next check would ask for more.
+    enough = fewest_replicas(
+        resolved, lambda more: _kv_tokens(more) <= memory.kv_tokens and serves_its_peak(more) is not False
+    )
     remedy = f"set replicas: {enough}" if enough else "lower the peak or raise tensorParallelSize"
     message = (
         f"got {workers}, but at the peak of "
         f"{_peak(resolved):,.10g} requests per second each {each} must hold "
-        f"{needed[workers]:,} tokens of KV cache (requests per second times "
+        f"{needed:,} tokens of KV cache (requests per second times "
         f"{_held_seconds(resolved):.1f} s per request, by Little's law) and has room "
         f"for {memory.kv_tokens:,}; {remedy}"
     )
@@ -213,21 +216,15 @@ def _peak(resolved: ResolvedWorkers) -> float:
     return model_traffic(resolved.blueprint.spec, resolved.model).requests_per_second
 
 
-def _more(workers: int) -> Iterator[int]:
-    """Yield growing numbers of workers to try."""
-    tried = workers
-    while tried < workers * 1000:
-        tried += max(1, tried // 10)
-        yield tried
-
-
-def _kv_tokens(resolved: ResolvedWorkers, workers: int) -> int:
-    """Return the tokens that each rank must hold at the peak, for a number of workers."""
+def _kv_tokens(resolved: ResolvedWorkers) -> int:
+    """Return the tokens that each rank must hold at the peak."""
     workload = resolved.traffic.means
     return kv_tokens_needed(
         input_tokens=workload.input_tokens,
         output_tokens=0 if resolved.role == "prefill" else workload.output_tokens,
-        requests_per_second=worker_requests_per_second(resolved, workers * resolved.data_parallel_size),
+        requests_per_second=worker_requests_per_second(
+            resolved, resolved.workers.maximum * resolved.data_parallel_size
+        ),
         seconds_per_request=_held_seconds(resolved),
         shared_prefix_ratio=workload.shared_prefix_ratio,
     )

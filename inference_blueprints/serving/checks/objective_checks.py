@@ -9,6 +9,7 @@ from inference_blueprints.serving.engines.llama_cpp import bound_tokens_per_seco
 from inference_blueprints.serving.estimates.worker_start import WorkerStart, worker_start
 from inference_blueprints.serving.performance import (
     NO_PROFILE,
+    fewest_replicas,
     min_answer_ms,
     min_time_per_output_token_ms,
     role_capacity,
@@ -40,9 +41,10 @@ def peak_findings(roles: Sequence[ResolvedWorkers]) -> Iterator[Finding]:
         return
     full, workers = capacity.full_requests_per_second, resolved.workers.maximum
     peak = resolved.traffic.requests_per_second
+    enough = fewest_replicas(resolved, lambda more: serves_its_peak(more) is not False)
     message = (
         f"got {workers}, which serve {number(full)} of the {number(peak)} requests per second at the peak "
-        f"(simulated); use {math.ceil(workers * peak / full)}, or lower peakRequestsPerSecond"
+        f"(simulated); {f'use {enough}, or ' if enough else ''}lower peakRequestsPerSecond"
     )
     yield Finding((*resolved.path, "replicas"), message, "warning")
 

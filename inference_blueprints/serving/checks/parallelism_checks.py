@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator, Sequence
 
 import inference_catalog as catalog
@@ -12,7 +11,12 @@ from inference_blueprints.serving.estimates.request_estimates import (
     prefill_seconds,
 )
 from inference_blueprints.serving.estimates.worker_figures import Sizing
-from inference_blueprints.serving.performance import role_capacity, transfer_seconds
+from inference_blueprints.serving.performance import (
+    fewest_replicas,
+    role_capacity,
+    serves_its_peak,
+    transfer_seconds,
+)
 from inference_blueprints.serving.resolved import ResolvedWorkers
 from inference_blueprints.serving.stacks.engine_process import ROLES
 from inference_contracts.errors import Finding
@@ -162,13 +166,40 @@ def _balance_findings(prefill: ResolvedWorkers, decode: ResolvedWorkers) -> Iter
     peak = prefill.traffic.requests_per_second
     if rates[slower.role] >= peak:
         return
-    needed = math.ceil(slower.workers.maximum * peak / rates[slower.role])
+    needed = _balanced(prefill, decode)
+    remedy = "lower the peak"
+    if needed:
+        remedy = f"set replicas: {needed[slower.role]}"
+        other = decode if slower is prefill else prefill
+        if needed[other.role] > other.workers.maximum:
+            remedy += f", and {needed[other.role]} for {other.role}"
     message = (
         f"{slower.role} is the bottleneck (simulated): at the peak of {number(peak)} requests per second, "
-        f"its workers serve {number(rates[slower.role])} and those of {faster} {number(rates[faster])}; set "
-        f"replicas: {needed}"
+        f"its workers serve {number(rates[slower.role])} and those of {faster} {number(rates[faster])}; "
+        f"{remedy}"
     )
     yield Finding((*slower.path, "replicas"), message, "warning")
+
+
+def _balanced(prefill: ResolvedWorkers, decode: ResolvedWorkers) -> dict[str, int] | None:
+    """Return the fewest workers of each role that serve the peak; None if no number does.
+
+    More workers of one role draw requests from other deployments, so the other role may need more too.
+    """
+    while True:
+        before = prefill.workers.maximum, decode.workers.maximum
+        first = fewest_replicas(prefill, lambda more: serves_its_peak(more) is not False)
+        if first is None:
+            return None
+        prefill = prefill.with_replicas(first)
+        decode = decode.beside(prefill)
+        second = fewest_replicas(decode, lambda more: serves_its_peak(more) is not False)
+        if second is None:
+            return None
+        decode = decode.with_replicas(second)
+        prefill = prefill.beside(decode)
+        if before == (first, second):
+            return {"prefill": first, "decode": second}
 
 
 def _worth_findings(prefill: ResolvedWorkers) -> Iterator[Finding]:

@@ -1,11 +1,16 @@
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable
 from typing import Any
 
 import pytest
+import yaml
+from hypothesis import Phase, given, settings
+from hypothesis import strategies as st
 
 import inference_catalog as catalog
+from inference_blueprints.resources import blueprints_directory
 from inference_blueprints.serving.checks.serving_checks import serving_findings
 from inference_blueprints.serving.plan import build_plan
 from inference_blueprints.spec.types import Blueprint
@@ -294,3 +299,51 @@ def test_an_error_of_memory_hides_none_of_the_next(make_blueprint: Make) -> None
         (*cache, "nvme", "gib"),
     }
     assert {each.severity for each in found} == {"error"}
+
+
+def _suggested(blueprint: Blueprint) -> tuple[tuple[str | int, ...], int] | None:
+    """Return the place and the number of the first suggestion of replicas."""
+    for each in serving_findings(blueprint):
+        found = re.search(r"(?:set replicas: |\(simulated\); use )(\d+)", each.message)
+        if found and "at the peak" in each.message:
+            return each.path, int(found[1])
+    return None
+
+
+@settings(max_examples=25, phases=(Phase.generate,))
+@given(
+    peak=st.sampled_from([0.5, 3, 11, 37, 120, 555]),
+    lengths=st.sampled_from([(300, 5), (3000, 200), (12000, 900), (500, 2000)]),
+    workers=st.sampled_from([1, 3, 17]),
+    others=st.sampled_from([0, 1, 8]),
+    objectives=st.sampled_from([{}, {"timePerOutputTokenP90Ms": 60}, {"timeToFirstTokenP90Ms": 400}]),
+)
+def test_suggested_replicas_are_enough(
+    peak: float, lengths: tuple[int, int], workers: int, others: int, objectives: dict[str, float]
+) -> None:
+    """Red if a number is suggested with which the same check, or the next, asks for more.
+
+    Little's law asked for 4 of which the profile served less than the peak; beside another deployment, more
+    workers got more requests.
+    """
+    path = blueprints_directory() / "quickstart-g6e.yaml"
+    document = yaml.safe_load(path.read_text(encoding="utf-8"))
+    model = document["spec"]["models"][0]
+    model["workload"] |= {
+        "inputTokens": lengths[0],
+        "outputTokens": lengths[1],
+        "peakRequestsPerSecond": peak,
+    }
+    model["objectives"] = objectives
+    aggregated = model["deployments"][0]["aggregated"]
+    aggregated["replicas"] = workers
+    if others:
+        model["deployments"].append({"name": "other", "aggregated": {**aggregated, "replicas": others}})
+    for _ in range(2):
+        suggestion = _suggested(Blueprint.model_validate(document))
+        if suggestion is None:
+            return
+        place, number = suggestion
+        model["deployments"][int(place[4])]["aggregated"]["replicas"] = number
+        again = _suggested(Blueprint.model_validate(document))
+        assert again is None or again[0] != place, (suggestion, again)
