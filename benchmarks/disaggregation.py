@@ -22,8 +22,9 @@ from typing import Any
 
 from benchmarks.harness.figure import Figure
 from benchmarks.harness.layouts import LayoutCase, aggregated, disaggregated, rate_search, simulated
-from inference_blueprints.measure.simulation.highest_rate import LatencyLimits, RateSearch
+from inference_blueprints.measure.simulation.highest_rate import RateSearch
 from inference_blueprints.measure.simulation.offline_replay import SyntheticLoad
+from inference_blueprints.spec.types import Objectives
 
 _GOAL = 2 / 3
 _FIRST_TOKEN_MS = 1000.0
@@ -57,12 +58,14 @@ class _Comparison:
         return [self._figure(apart, together, limit) for limit in self.limits_ms]
 
     def _figure(self, apart: RateSearch, together: list[RateSearch], limit: float) -> Figure:
-        limits = LatencyLimits(_FIRST_TOKEN_MS, limit)
+        wanted = Objectives(
+            time_to_first_token_p90_ms=_FIRST_TOKEN_MS, time_per_output_token_p90_ms=limit
+        ).stated
         return Figure(
             f"disaggregation {self.name}, {limit:g} ms a token",
-            max(search.highest(limits)[0] for search in together),
+            max(search.highest(wanted)[0] for search in together),
             "requests/s",
-            baseline=apart.highest(limits)[0],
+            baseline=apart.highest(wanted)[0],
             goal=_GOAL,
             simulated=True,
         )

@@ -11,7 +11,7 @@ from typing import Protocol
 from inference_blueprints.measure.completions.completion_client import RequestOutcome
 from inference_blueprints.measure.replay.trace_replay import ReplayResult
 from inference_blueprints.measure.statistics import percentile
-from inference_blueprints.spec.types import Objectives
+from inference_blueprints.spec.types import FIRST_TOKEN, WHOLE_REQUEST, LatencyKind, Objective
 from inference_contracts.number_text import number
 
 # Small plots as inline SVG. Colours are CSS classes, so that they follow the light or dark scheme.
@@ -220,7 +220,9 @@ _BINS = 30
 _SENT = "seconds since the start"
 
 
-def plots_of(result: ReplayResult, objectives: Objectives, *, name: str, simulated: bool) -> list[Plot]:
+def plots_of(
+    result: ReplayResult, objectives: Sequence[Objective], *, name: str, simulated: bool
+) -> list[Plot]:
     """Return the plots of a model's replay.
 
     objectives: Latency objectives of the blueprint. They are drawn as limits.
@@ -232,15 +234,26 @@ def plots_of(result: ReplayResult, objectives: Objectives, *, name: str, simulat
     seconds = result.elapsed_seconds
     answered = result.answered
     suffix = " (simulated)" if simulated else ""
-    limit = objectives.time_to_first_token_p90_ms
+
+    def limits(kind: LatencyKind) -> list[Objective]:
+        return [each for each in objectives if each.kind == kind]
+
     plots = [_arrivals(result.outcomes, seconds, name)]
     if answered:
         plots += [
             _throughput(answered, seconds, name, suffix),
             _distribution(
-                f"{name}-ttft", f"Time to first token, cumulative{suffix}", map(_first_token, answered), limit
+                f"{name}-ttft",
+                f"Time to first token, cumulative{suffix}",
+                map(_first_token, answered),
+                limits(FIRST_TOKEN),
             ),
-            _distribution(f"{name}-e2e", f"End to end, cumulative{suffix}", map(_end_to_end, answered)),
+            _distribution(
+                f"{name}-e2e",
+                f"End to end, cumulative{suffix}",
+                map(_end_to_end, answered),
+                limits(WHOLE_REQUEST),
+            ),
             _over_time(answered, seconds, name, suffix),
         ]
     cached = [outcome for outcome in answered if outcome.usage and outcome.usage.cached_tokens is not None]
@@ -302,7 +315,7 @@ def _throughput(answered: Sequence[RequestOutcome], seconds: float, name: str, s
     )
 
 
-def _distribution(name: str, title: str, latencies: Iterable[float], limit: float | None = None) -> Plot:
+def _distribution(name: str, title: str, latencies: Iterable[float], limits: Sequence[Objective]) -> Plot:
     """Draw the cumulative distribution of a latency."""
     values = sorted(latencies)
     points: list[tuple[float, float]] = [(0.0, 0.0)]
@@ -310,13 +323,14 @@ def _distribution(name: str, title: str, latencies: Iterable[float], limit: floa
         points += [(value, points[-1][1]), (value, (position + 1) / len(values) * 100)]
     middle, high = percentile(values, 50) or 0.0, percentile(values, 90) or 0.0
     layers: list[Layer] = [Curve(points, "first")]
-    if limit is not None:
-        layers.append(Limit(limit, f"objective p90 {number(limit, 4)} ms"))
+    for each in limits:
+        text = f"objective p{each.percentile:g} {number(each.limit_ms, 4)} ms"
+        layers.append(Limit(each.limit_ms, text))
     return Plot(
         name,
         title,
         f"Half of the requests within {number(middle, 4)} ms, nine of ten within {number(high, 4)} ms.",
-        Axis("milliseconds", max(values[-1], limit or 0.0)),
+        Axis("milliseconds", max([values[-1], *(each.limit_ms for each in limits)])),
         Axis("% of requests", 100.0),
         layers,
     )

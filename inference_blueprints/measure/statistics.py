@@ -12,6 +12,7 @@ from inference_blueprints.report.plan.section import PlanSummary
 from inference_blueprints.report.plan.sections.pools import POOLS, PRICES
 from inference_blueprints.report.plan.sections.processes import PROCESSES
 from inference_blueprints.report.pricing.rates import share_of
+from inference_blueprints.spec.types import LatencyKind, PercentileOf
 from inference_contracts.units import MILLION, SECONDS_PER_HOUR
 
 
@@ -85,6 +86,7 @@ class Percentiles:
 
     p50: float | None
     p90: float | None
+    p95: float | None
     p99: float | None
 
 
@@ -170,12 +172,27 @@ def measure(outcomes: Sequence[RequestOutcome], basis: Basis) -> Measurement:
 
 
 def percentiles(values: Iterable[float | None]) -> Percentiles:
-    """Return the 50th, 90th and 99th percentile of the values.
+    """Return the 50th, 90th, 95th and 99th percentile of the values.
 
     values: Milliseconds. None values are left out.
     """
     known = [value for value in values if value is not None]
-    return Percentiles(percentile(known, 50), percentile(known, 90), percentile(known, 99))
+    return Percentiles(*(percentile(known, each) for each in (50, 90, 95, 99)))
+
+
+def percentile_of(outcomes: Sequence[RequestOutcome]) -> PercentileOf:
+    """Return a function for percentiles of the answered requests, for `judge`."""
+    answered = [outcome for outcome in outcomes if outcome.failure is None]
+    values: dict[LatencyKind, list[float | None]] = {
+        "timeToFirstTokenMs": [outcome.time_to_first_token_ms for outcome in answered],
+        "timePerOutputTokenMs": [outcome.time_per_output_token_ms for outcome in answered],
+        "requestMs": [outcome.end_to_end_ms for outcome in answered],
+    }
+
+    def of(kind: LatencyKind, percent: float) -> float | None:
+        return percentile([value for value in values[kind] if value is not None], percent)
+
+    return of
 
 
 def _hit_ratio(usages: Sequence[TokenUsage]) -> float | None:

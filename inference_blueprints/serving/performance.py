@@ -15,7 +15,15 @@ from inference_blueprints.serving.estimates.request_estimates import (
 )
 from inference_blueprints.serving.estimates.worker_figures import Sizing
 from inference_blueprints.serving.resolved import ResolvedWorkers
-from inference_blueprints.spec.types import Workload
+from inference_blueprints.spec.types import (
+    EACH_TOKEN,
+    FIRST_TOKEN,
+    WHOLE_REQUEST,
+    LatencyKind,
+    Objectives,
+    Workload,
+    tightest_ms,
+)
 from inference_catalog import ImageSpeed, InstanceType, LatencyProfile, image_speeds
 
 # Computes the throughput of a worker from the measured speeds of its latency profile (simulated).
@@ -156,6 +164,24 @@ def _operations(
     return [operation(profile, workload, count, decodes_only=decodes_only) for count in range(1, largest + 1)]
 
 
+def token_limit_ms(profile: LatencyProfile, workload: Workload, objectives: Objectives) -> float | None:
+    """Return the longest mean time per output token under the tightest objective, in milliseconds.
+
+    An objective for the whole request leaves its tokens what the first one does not take: nothing is known of
+    that for decode workers whose profile has no prompts of this length.
+
+    workload: Mean lengths of the requests.
+    Returns: At most 0 if a prompt takes all the time of a request. None without such an objective.
+    """
+    limits = [tightest_ms(objectives.stated, EACH_TOKEN)]
+    whole, later = tightest_ms(objectives.stated, WHOLE_REQUEST), workload.output_tokens - 1
+    if whole is not None and later > 0:
+        has_prompt = profile.covers(prompt_tokens=computed_prompt(workload))
+        first = prefill_ms(profile, workload) if has_prompt else 0.0
+        limits.append((whole - first) / later)
+    return min((each for each in limits if each is not None), default=None)
+
+
 def _decode_step_ms(profile: LatencyProfile, active_kv_tokens: float, context_tokens: float) -> float:
     """Return the duration of a decode step in milliseconds. Raises ValueError beyond the end of the table."""
     upper, share = _bracket(profile.decode_active_kv_tokens, active_kv_tokens)
@@ -283,8 +309,10 @@ def role_capacity(
         return RoleCapacity(min(each, maximum) * replicas, maximum * replicas, maximum * replicas, 1, 0.0)
     apart = resolved.role == "decode"
     now, full = at_rate(profile, workload, each, at_once, decodes_only=apart)
-    limit = resolved.model.objectives.time_per_output_token_p90_ms
-    within = best_within(profile, workload, limit, at_once, decodes_only=apart) if limit else full
+    limit = token_limit_ms(profile, workload, resolved.model.objectives)
+    within = full
+    if limit is not None:
+        within = best_within(profile, workload, limit, at_once, decodes_only=apart)
     return RoleCapacity(
         min(each, now.requests_per_second) * replicas,
         full.requests_per_second * replicas,
@@ -379,6 +407,17 @@ def min_answer_ms(roles: tuple[ResolvedWorkers, ...], means: Workload | None = N
     if first is None or each is None:
         return None
     return answer_time((means or roles[-1].traffic.means).output_tokens, first, each)
+
+
+def bound_ms(roles: tuple[ResolvedWorkers, ...], kind: LatencyKind) -> float | None:
+    """Return a latency of one mean request alone, in milliseconds: under load, each takes longer.
+
+    roles: Workers of every role of a deployment.
+    Returns: None without a latency profile.
+    """
+    if kind == WHOLE_REQUEST:
+        return min_answer_ms(roles)
+    return time_to_first_token_ms(roles) if kind == FIRST_TOKEN else min_time_per_output_token_ms(roles)
 
 
 _BYTES_PER_MEGABIT = 125_000

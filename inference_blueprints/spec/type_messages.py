@@ -196,6 +196,12 @@ def _not_yet(names: str, reason: str, instead: str) -> dict[str, str]:
     return {name.casefold(): message for name in names.split()}
 
 
+def _objective(names: str, key: str) -> dict[str, str]:
+    """Return the message for each name that people give to an objective, with blanks between the names."""
+    message = f"is an unknown key; state percentiles of 50, 90, 95 and 99, such as `{key}: {{p95: …}}`"
+    return {name.casefold(): message for name in names.split()}
+
+
 _ZONES: Path = ("spec", "environment", "availabilityZones")
 _ONE_ZONE = (
     "got 1 zone; a platform in one zone cannot be said yet, because load balancers and the EKS control plane "
@@ -243,12 +249,17 @@ _WISHES: Mapping[str, str] = {
         "the plan does not know the memory of adapters, nor where they are",
         "Serve merged weights as a model of their own: `weights: {s3: …, catalog: …}`",
     ),
-    **_not_yet(
-        "timeToFirstTokenP99Ms timePerOutputTokenP99Ms timeToFirstTokenP95Ms timePerOutputTokenP95Ms "
-        "timeToFirstTokenP50Ms timePerOutputTokenP50Ms",
-        "only the 90th percentile is computed",
-        "State `timeToFirstTokenP90Ms` and `timePerOutputTokenP90Ms`. `realTime: {deadlineMillis: …, "
-        "fallbackPercent: …}` states the share of calls that may be late",
+    **_objective(
+        "timeToFirstTokenP50Ms timeToFirstTokenP95Ms timeToFirstTokenP99Ms ttft ttftMs timeToFirstToken",
+        "timeToFirstTokenMs",
+    ),
+    **_objective(
+        "timePerOutputTokenP50Ms timePerOutputTokenP95Ms timePerOutputTokenP99Ms tpot tpotMs itl itlMs",
+        "timePerOutputTokenMs",
+    ),
+    **_objective(
+        "requestP50Ms requestP90Ms requestP95Ms requestP99Ms endToEndMs e2eMs",
+        "requestMs",
     ),
     **_not_yet(
         "scaleToZero offHours officeHours sleep sleepSchedule",

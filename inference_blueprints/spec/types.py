@@ -14,6 +14,7 @@ from inference_blueprints.spec.sections.gguf.keys import *
 from inference_blueprints.spec.sections.gpu_health.keys import *
 from inference_blueprints.spec.sections.images.keys import *
 from inference_blueprints.spec.sections.models.keys import *
+from inference_blueprints.spec.sections.models.objectives import *
 from inference_blueprints.spec.sections.observability.keys import *
 from inference_blueprints.spec.sections.pools.keys import *
 from inference_blueprints.spec.sections.queueing.keys import *

@@ -139,7 +139,7 @@ def replay(
         ModelRun(
             endpoint=by_name[model.name].base_url,
             result=result,
-            objectives=model.objectives,
+            objectives=model.objectives.stated,
             # The latencies of several deployments behind one route match none of their profiles.
             profile=deployments[model.name][0].profile if len(deployments[model.name]) == 1 else None,
         )

@@ -16,20 +16,26 @@ from inference_blueprints.measure.completions.completion_client import Completio
 from inference_blueprints.measure.completions.served_models import ListingFailedError, served_models
 from inference_blueprints.measure.replay.prompt_writer import block_seed
 from inference_blueprints.measure.replay.scaled_trace import COMMON_PREFIX, PrefixBlock, ScaledRequest
-from inference_blueprints.measure.simulation.highest_rate import LatencyLimits
 from inference_blueprints.measure.simulation.offline_replay import (
     MissingProfileError,
     RecordedRequest,
     SimulatedReplay,
 )
 from inference_blueprints.measure.simulation.simulated_workers import simulated_workers
-from inference_blueprints.measure.statistics import Basis, Measurement, ServingCapacity, capacity_of, measure
+from inference_blueprints.measure.statistics import (
+    Basis,
+    Measurement,
+    ServingCapacity,
+    capacity_of,
+    measure,
+    percentile_of,
+)
 from inference_blueprints.measure.tokenizer import one_token_words, random_text
 from inference_blueprints.measure.tuning.replayed_workload import (
     Demand,
     StatedWorkload,
     busiest,
-    limits_of,
+    objectives_of,
     recorded_workload,
     router_of,
 )
@@ -38,7 +44,7 @@ from inference_blueprints.report.plan.summary import summarise
 from inference_blueprints.serving.plan import build_plan
 from inference_blueprints.serving.resolved import resolve
 from inference_blueprints.serving.traffic import model_traffic
-from inference_blueprints.spec.types import Blueprint, Workload
+from inference_blueprints.spec.types import Blueprint, JudgedObjective, Workload, judge
 from inference_contracts.errors import UserError
 
 # The requests of a benchmark: their arrival times, and prompts of the wanted lengths.
@@ -190,8 +196,9 @@ class Benchmark:
     """The measured figures. Prices are those of the blueprint's nodes, divided by the tokens."""
     capacity: ServingCapacity
     """The model's accelerators and their price."""
-    limits: LatencyLimits
-    """The objectives, or the defaults of the checks if the blueprint states none."""
+    judged: tuple[JudgedObjective, ...]
+    """The objectives, or the defaults of the checks where the blueprint states none, beside the measured
+    latencies."""
     replayed: SimulatedReplay | None
     """Simulated offline replay of the same requests on the blueprint's workers. None if it is not
     possible."""
@@ -239,7 +246,7 @@ def benchmark(
         questions,
         measurement,
         capacity,
-        limits_of(model),
+        judge(objectives_of(model), percentile_of(outcomes)),
         replayed,
         (*questions.notes, *notes),
     )

@@ -3,15 +3,29 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from inference_blueprints.measure.benchmarking.benchmark import Benchmark
 from inference_blueprints.measure.statistics import hit_ratio, latency_rows, milliseconds
+from inference_blueprints.measure.tuning.tuning_text import (
+    judged_as_dict,
+    latency_cell,
+    latency_heading,
+    objectives_as_dict,
+)
 from inference_blueprints.report.tables import TextTable
-from inference_blueprints.spec.types import Deployment, Model, Workload
+from inference_blueprints.spec.types import (
+    EACH_TOKEN,
+    FIRST_TOKEN,
+    Deployment,
+    Model,
+    Workload,
+    all_met,
+    judge,
+)
 from inference_contracts.errors import UserError
 from inference_contracts.number_text import number
 from inference_contracts.units import MILLION, SECONDS_PER_HOUR
@@ -34,8 +48,8 @@ class Tuned:
     usd_per_hour: float | None
     usd_per_million_tokens: float | None
     """`usd_per_hour`, `usd_per_million_tokens`: Its cost. None if the price is unknown."""
-    time_to_first_token_p90_ms: float
-    time_per_output_token_p90_ms: float
+    latencies_ms: Mapping[tuple[str, float], float]
+    """Its percentiles, simulated, by latency and percentile. A search of an earlier release has two."""
     notes: tuple[str, ...]
     """Differences from the measured configuration and workload."""
 
@@ -76,8 +90,11 @@ def _tuned(best: dict[str, Any], notes: tuple[str, ...]) -> Tuned:
         accelerators=best["accelerators"],
         usd_per_hour=best["usdPerHour"],
         usd_per_million_tokens=best["usdPerMillionTokens"],
-        time_to_first_token_p90_ms=best["timeToFirstTokenP90Ms"],
-        time_per_output_token_p90_ms=best["timePerOutputTokenP90Ms"],
+        latencies_ms={
+            (FIRST_TOKEN, 90.0): best["timeToFirstTokenP90Ms"],
+            (EACH_TOKEN, 90.0): best["timePerOutputTokenP90Ms"],
+            **{(each["kind"], each["percentile"]): each["valueMs"] for each in best.get("judged", ())},
+        },
         notes=notes,
     )
 
@@ -113,8 +130,9 @@ def _other_layout(best: dict[str, Any], model: Model) -> tuple[str, ...]:
 
 
 _NOTE = (
-    "TTFT and TPOT are 90th percentiles. Prices are for prompt and answer tokens at that load. * marks a "
-    "missed objective. Replayed: an offline simulation of the same requests on the blueprint's workers."
+    "TTFT is the time to first token, TPOT the time per output token, request the whole answer. Prices are "
+    "for prompt and answer tokens at that load. * marks a missed objective. Replayed: an offline simulation "
+    "of the same requests on the blueprint's workers."
 )
 _PROMISE = "Tuned: the best configuration of `blueprints tune`, simulated with the workload of that search."
 _SIMULATED = "The endpoint reports simulated engines: these figures are not measurements of accelerators."
@@ -138,32 +156,35 @@ def comparison(found: Benchmark, tuned: Tuned | None = None) -> TextTable:
     """
     model = found.blueprint.spec.models[found.model_index]
     rows = [
-        _row(found, values, model.deployments, model.engine.chosen, found.capacity.accelerators)
+        _row(values, model.deployments, model.engine.chosen, found.capacity.accelerators)
         for values in (_measured(found), _replayed(found))
         if values is not None
     ]
     if tuned is not None:
-        rows.append(_row(found, _promised(tuned), tuned.deployments, tuned.engine, tuned.accelerators))
+        rows.append(_row(_promised(found, tuned), tuned.deployments, tuned.engine, tuned.accelerators))
     notes = [_NOTE, *([_SIMULATED] if found.simulated else []), *found.notes]
     notes += [_PROMISE, *tuned.notes] if tuned else []
     return TextTable(
         title="Measured",
         names=("", "configuration", "engine"),
-        figures=("devices", "USD/hour", "USD/M tokens", "TTFT, ms", "TPOT, ms"),
+        figures=(
+            "devices",
+            "USD/hour",
+            "USD/M tokens",
+            *(latency_heading(each.objective) for each in found.judged),
+        ),
         rows=tuple(rows),
         notes=tuple(notes),
     )
 
 
 def _row(
-    found: Benchmark,
     values: dict[str, Any],
     deployments: Sequence[Deployment],
     engine: str,
     accelerators: float,
 ) -> tuple[str, ...]:
     """Return a row of the table. A * marks a missed objective."""
-    limits = found.limits
     return (
         values["what"],
         ", ".join(map(_configuration, deployments)),
@@ -171,8 +192,7 @@ def _row(
         f"{accelerators:g}",
         _figure(values["hourly"], "{:,.2f}"),
         _figure(values["usd"], "{:.3f}"),
-        _latency(values["first"], limits.time_to_first_token_p90_ms, "{:,.0f}"),
-        _latency(values["each"], limits.time_per_output_token_p90_ms, "{:,.1f}"),
+        *map(latency_cell, values["judged"]),
     )
 
 
@@ -180,10 +200,12 @@ def latencies(found: Benchmark) -> TextTable:
     """Return the measured percentiles."""
     simulated = ", simulated engines" if found.simulated else ""
     rows = tuple(
-        (name, *map(milliseconds, (row.p50, row.p90, row.p99)))
+        (name, *map(milliseconds, (row.p50, row.p90, row.p95, row.p99)))
         for name, row in latency_rows(found.measurement)
     )
-    return TextTable("Latencies", (f"milliseconds{simulated}",), ("p50", "p90", "p99"), rows, _counts(found))
+    return TextTable(
+        "Latencies", (f"milliseconds{simulated}",), ("p50", "p90", "p95", "p99"), rows, _counts(found)
+    )
 
 
 def as_dict(found: Benchmark, tuned: Tuned | None = None) -> dict[str, Any]:
@@ -199,19 +221,16 @@ def as_dict(found: Benchmark, tuned: Tuned | None = None) -> dict[str, Any]:
         "endpoint": found.url,
         "trace": found.questions.trace or None,
         "demand": found.questions.demand.means.model_dump(mode="json", by_alias=True),
-        "objectives": {
-            "timeToFirstTokenP90Ms": found.limits.time_to_first_token_p90_ms,
-            "timePerOutputTokenP90Ms": found.limits.time_per_output_token_p90_ms,
-        },
+        "objectives": objectives_as_dict([each.objective for each in found.judged]),
         "requests": measurement.requests,
         "failures": measurement.failures,
         "failureReasons": dict(measurement.failure_reasons),
         "prefixCacheHitRatio": measurement.prefix_cache_hit_ratio,
         "accelerators": found.capacity.accelerators,
         "usdPerHour": found.capacity.usd_per_hour,
-        "measured": _json(found, measured),
-        "replayed": None if replayed is None else _json(found, replayed),
-        "tuned": None if tuned is None else _json(found, _promised(tuned)),
+        "measured": _json(measured),
+        "replayed": None if replayed is None else _json(replayed),
+        "tuned": None if tuned is None else _json(_promised(found, tuned)),
         "notes": [*found.notes, *(tuned.notes if tuned else ())],
     }
 
@@ -224,6 +243,7 @@ def _measured(found: Benchmark) -> dict[str, Any]:
         "hourly": found.capacity.usd_per_hour,
         "first": measurement.ttft_ms.p90,
         "each": measurement.time_per_output_token_ms.p90,
+        "judged": found.judged,
         "usd": price.input_and_output if price else None,
     }
 
@@ -238,31 +258,32 @@ def _replayed(found: Benchmark) -> dict[str, Any] | None:
         "hourly": dollars,
         "first": found.replayed.time_to_first_token.p90,
         "each": found.replayed.time_per_output_token.p90,
+        "judged": judge([each.objective for each in found.judged], found.replayed.percentile_ms),
         "usd": None if dollars is None else dollars / SECONDS_PER_HOUR / tokens * MILLION,
     }
 
 
-def _promised(tuned: Tuned) -> dict[str, Any]:
+def _promised(found: Benchmark, tuned: Tuned) -> dict[str, Any]:
     return {
         "what": "tuned",
         "hourly": tuned.usd_per_hour,
-        "first": tuned.time_to_first_token_p90_ms,
-        "each": tuned.time_per_output_token_p90_ms,
+        "first": tuned.latencies_ms[FIRST_TOKEN, 90.0],
+        "each": tuned.latencies_ms[EACH_TOKEN, 90.0],
+        "judged": judge(
+            [each.objective for each in found.judged],
+            lambda kind, percentile: tuned.latencies_ms.get((kind, percentile)),
+        ),
         "usd": tuned.usd_per_million_tokens,
     }
 
 
-def _json(found: Benchmark, values: dict[str, Any]) -> dict[str, Any]:
-    first, each = values["first"], values["each"]
-    keeps = None
-    if first is not None and each is not None:
-        limits = found.limits
-        keeps = first <= limits.time_to_first_token_p90_ms and each <= limits.time_per_output_token_p90_ms
+def _json(values: dict[str, Any]) -> dict[str, Any]:
     return {
-        "timeToFirstTokenP90Ms": first,
-        "timePerOutputTokenP90Ms": each,
+        "timeToFirstTokenP90Ms": values["first"],
+        "timePerOutputTokenP90Ms": values["each"],
         "usdPerMillionTokens": values["usd"],
-        "keepsObjectives": keeps,
+        "keepsObjectives": all_met(values["judged"]),
+        "judged": judged_as_dict(values["judged"]),
     }
 
 
@@ -286,7 +307,3 @@ def _configuration(deployment: Deployment) -> str:
 
 def _figure(value: float | None, form: str) -> str:
     return "unknown" if value is None else form.format(value)
-
-
-def _latency(value: float | None, limit: float, form: str) -> str:
-    return _figure(value, form) + ("*" if value is not None and value > limit else "")

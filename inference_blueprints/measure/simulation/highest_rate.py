@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from inference_blueprints.measure.simulation.offline_replay import SimulatedReplay
+from inference_blueprints.spec.types import Objective, judge
 
 #: Factor between the tried rates. It is fixed, so that searches for several objectives share measurements.
 STEP = 1.02
@@ -14,19 +15,9 @@ _LOWEST = 0.25
 _HIGHEST = 1e6
 
 
-@dataclass(frozen=True, slots=True)
-class LatencyLimits:
-    """Limits on the 90th percentiles, in milliseconds."""
-
-    time_to_first_token_p90_ms: float = math.inf
-    time_per_output_token_p90_ms: float = math.inf
-
-    def hold(self, result: SimulatedReplay) -> bool:
-        """Return whether a replay is within the limits."""
-        return (
-            result.time_to_first_token.p90 <= self.time_to_first_token_p90_ms
-            and result.time_per_output_token.p90 <= self.time_per_output_token_p90_ms
-        )
+def holds(objectives: Sequence[Objective], result: SimulatedReplay) -> bool:
+    """Return whether a replay meets all objectives."""
+    return all(each.met for each in judge(objectives, result.percentile_ms))
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,19 +33,18 @@ class RateSearch:
         """Number of measurements."""
         return len(self._known)
 
-    def highest(self, limits: LatencyLimits) -> tuple[float, SimulatedReplay | None]:
-        """Return the highest rate within limits, and its replay. 0 and None if there is none.
+    def highest(self, objectives: Sequence[Objective]) -> tuple[float, SimulatedReplay | None]:
+        """Return the highest rate within the objectives, and its replay. 0 and None if there is none.
 
-        The search assumes that latencies grow with the rate. It doubles the rate until a limit is exceeded,
-        then
-        halves the interval down to one step.
+        The search assumes that latencies grow with the rate. It doubles the rate until an objective
+        is missed, then halves the interval down to one step.
         """
         low, high = -1, 0
-        while _rate(high) < _HIGHEST and limits.hold(self._at(high)):
+        while _rate(high) < _HIGHEST and holds(objectives, self._at(high)):
             low, high = high, high + _doubling()
         while high - low > 1:
             middle = (low + high) // 2
-            low, high = (middle, high) if limits.hold(self._at(middle)) else (low, middle)
+            low, high = (middle, high) if holds(objectives, self._at(middle)) else (low, middle)
         return (0.0, None) if low < 0 else (_rate(low), self._at(low))
 
     def _at(self, step: int) -> SimulatedReplay:

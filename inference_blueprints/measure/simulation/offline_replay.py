@@ -22,6 +22,7 @@ from inference_blueprints.measure.simulation.simulated_workers import (
     scheduler_of,
     write_profile,
 )
+from inference_blueprints.spec.types import LatencyKind
 from inference_contracts.units import GB
 
 _MS = 1000.0
@@ -66,7 +67,14 @@ class Latencies:
 
     p50: float
     p90: float
+    p95: float
     p99: float
+    longest: float
+
+    def at(self, percentile: float) -> float:
+        """Return a percentile; between two known ones, the higher of them, so that nothing looks faster."""
+        known = {50.0: self.p50, 90.0: self.p90, 95.0: self.p95, 99.0: self.p99}
+        return next((value for each, value in known.items() if each >= percentile), self.longest)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +89,15 @@ class SimulatedReplay:
     """Completed requests divided by the duration of the replay, including its end."""
     cached_ratio: float
     """Share of the prompt tokens that were in a cache."""
+
+    def percentile_ms(self, kind: LatencyKind, percentile: float) -> float:
+        """Return a percentile of a latency, in milliseconds."""
+        latencies = {
+            "timeToFirstTokenMs": self.time_to_first_token,
+            "timePerOutputTokenMs": self.time_per_output_token,
+            "requestMs": self.end_to_end,
+        }
+        return latencies[kind].at(percentile)
 
 
 class MissingProfileError(LookupError):
@@ -180,7 +197,7 @@ def result_of(summary: Mapping[str, float]) -> SimulatedReplay:
 
 
 def _latencies(summary: Mapping[str, float], name: str) -> Latencies:
-    return Latencies(summary[f"median_{name}"], summary[f"p90_{name}"], summary[f"p99_{name}"])
+    return Latencies(*(summary[f"{each}_{name}"] for each in ("median", "p90", "p95", "p99", "max")))
 
 
 def _engine(workers: SimulatedWorkers, folder: Path) -> Any:

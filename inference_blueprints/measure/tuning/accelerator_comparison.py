@@ -18,7 +18,13 @@ from inference_blueprints.report.pricing.rates import Prices
 from inference_blueprints.report.tables import TextTable
 from inference_blueprints.serving.checks.capability_checks import capability_findings
 from inference_blueprints.serving.engines import ENGINES
-from inference_blueprints.serving.performance import ProfileFinder, operation, role_capacity, speeds
+from inference_blueprints.serving.performance import (
+    ProfileFinder,
+    operation,
+    role_capacity,
+    speeds,
+    token_limit_ms,
+)
 from inference_blueprints.serving.resolved import catalog_name, resolve
 from inference_blueprints.spec.types import Blueprint, Pool
 from inference_catalog import InstanceType
@@ -225,7 +231,8 @@ def _simulated(
         profile, capacity = speeds(resolved, find), role_capacity(resolved, find)
         if profile is None or capacity is None:
             continue
-        workload, limit = resolved.traffic.means, resolved.model.objectives.time_per_output_token_p90_ms
+        workload = resolved.traffic.means
+        limit = token_limit_ms(profile, workload, resolved.model.objectives)
         workers = kind.accelerator_count // size
         split = f"{counted(workers, 'worker')} with {counted(size, 'device')} each"
         if profile.model != resolved.device_shape.name:
@@ -234,7 +241,7 @@ def _simulated(
             split += f", with the weights of {profile.model} and not those of the GGUF file"
         price = prices.usd_per_hour(kind.name, _ON_DEMAND)
         alone = operation(profile, workload, 1).time_per_output_token_ms
-        if limit and alone > limit:
+        if limit is not None and alone > limit:
             why = f"{split}: {alone:.0f} ms per token for one request alone, the objective is {limit:.0f} ms"
             yield ComparedInstance(kind.family, kind.name, engine, None, None, price, _TOO_SLOW, why)
             continue

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 
-from inference_blueprints.measure.simulation.highest_rate import LatencyLimits
 from inference_blueprints.measure.tuning.candidates import TuningCandidate
 from inference_blueprints.measure.tuning.evaluation import Evaluation
 from inference_blueprints.measure.tuning.profiles import Speed, has_measurements
@@ -14,6 +13,7 @@ from inference_blueprints.measure.tuning.replayed_workload import (
     Demand,
     RecordedWorkload,
     answer_seconds,
+    objectives_of,
 )
 from inference_blueprints.measure.tuning.traces import UserTrace
 from inference_blueprints.serving.checks.serving_checks import serving_findings
@@ -21,7 +21,7 @@ from inference_blueprints.serving.engines import ENGINES
 from inference_blueprints.serving.resolved import resolve
 from inference_blueprints.serving.traffic import model_traffic
 from inference_blueprints.spec.rule_table import rule_findings
-from inference_blueprints.spec.types import Blueprint, Model, Workers, Workload
+from inference_blueprints.spec.types import LATENCY_NAMES, Blueprint, Model, Workers, Workload
 from inference_catalog import LatencyProfile
 from inference_contracts.number_text import number
 
@@ -122,22 +122,16 @@ def doubts(blueprint: Blueprint, candidate: TuningCandidate, model_index: int) -
             yield f"`blueprints validate` would warn about the choice: {finding.message}."
 
 
-def narrow_margins(evaluation: Evaluation, limits: LatencyLimits) -> Iterator[str]:
+def narrow_margins(evaluation: Evaluation) -> Iterator[str]:
     """Yield the objectives that a configuration meets by less than the spread between replays.
 
     evaluation: A configuration that meets the objectives.
     """
-    figures = (
-        ("time to first token", evaluation.time_to_first_token_p90_ms / limits.time_to_first_token_p90_ms),
-        (
-            "time per output token",
-            evaluation.time_per_output_token_p90_ms / limits.time_per_output_token_p90_ms,
-        ),
-    )
-    for name, share in figures:
-        if share > 1 - _SPREAD:
+    for each in evaluation.judged:
+        if each.excess > 1 - _SPREAD:
             yield (
-                f"The choice meets the objective for the {name} by only {1 - share:.1%}, and replays with "
+                f"The choice meets the objective for the {each.objective.name} by only "
+                f"{1 - each.excess:.1%}, and replays with "
                 f"other arrival times differ by up to {_SPREAD:.0%}: add one worker to be safe."
             )
 
@@ -162,11 +156,7 @@ def _is_split_otherwise(workers: Workers) -> bool:
 
 
 def _objective_notes(model: Model) -> Iterator[str]:
-    stated = {
-        "time to first token": model.objectives.time_to_first_token_p90_ms,
-        "time per output token": model.objectives.time_per_output_token_p90_ms,
-    }
-    missing = [name for name, value in stated.items() if value is None]
+    missing = [LATENCY_NAMES[each.kind] for each in objectives_of(model) if not each.path]
     if missing:
         yield (
             f"The blueprint states no objective for the {' and the '.join(missing)}; the default of the "

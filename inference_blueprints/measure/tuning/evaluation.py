@@ -13,14 +13,21 @@ from tempfile import NamedTemporaryFile
 from typing import Any
 
 from inference_blueprints.measure.simulation import offline_replay
-from inference_blueprints.measure.simulation.highest_rate import LatencyLimits
+from inference_blueprints.measure.simulation.highest_rate import holds
 from inference_blueprints.measure.simulation.offline_replay import Latencies, SimulatedReplay
 from inference_blueprints.measure.simulation.simulated_workers import SimulatedWorkers, simulated_workers
 from inference_blueprints.measure.tuning.candidates import Cost, Costing, TuningCandidate
-from inference_blueprints.measure.tuning.replayed_workload import Demand, Router, Series, limits_of, router_of
+from inference_blueprints.measure.tuning.replayed_workload import (
+    Demand,
+    Router,
+    Series,
+    objectives_of,
+    router_of,
+)
 from inference_blueprints.serving.performance import ProfileFinder
 from inference_blueprints.serving.plan import build_plan
 from inference_blueprints.serving.resolved import resolve
+from inference_blueprints.spec.types import JudgedObjective, LatencyKind, Objective, judge
 from inference_blueprints.tools import cache_directory
 from inference_contracts.errors import UserError
 
@@ -113,18 +120,21 @@ class Evaluation:
     cost: Cost
     results: tuple[SimulatedReplay, ...]
     """Simulated results: of all replays, or up to the first that missed an objective."""
-    keeps: bool
-    """Whether every replay met the objectives."""
+    objectives: tuple[Objective, ...]
 
     @property
-    def time_to_first_token_p90_ms(self) -> float:
-        """The longest of its replays, simulated."""
-        return max(result.time_to_first_token.p90 for result in self.results)
+    def judged(self) -> tuple[JudgedObjective, ...]:
+        """Each objective beside the longest of its replays, simulated."""
+        return judge(self.objectives, self.percentile_ms)
 
     @property
-    def time_per_output_token_p90_ms(self) -> float:
-        """The longest of its replays, simulated."""
-        return max(result.time_per_output_token.p90 for result in self.results)
+    def keeps(self) -> bool:
+        """Whether every replay met the objectives."""
+        return all(each.met for each in self.judged)
+
+    def percentile_ms(self, kind: LatencyKind, percentile: float) -> float:
+        """Return a percentile of a latency: the longest of its replays, simulated, in milliseconds."""
+        return max(result.percentile_ms(kind, percentile) for result in self.results)
 
 
 @dataclass(slots=True)
@@ -142,13 +152,13 @@ class Evaluator:
     """Called with each configuration before it is replayed."""
     replays: int = field(default=0, init=False)
     from_cache: int = field(default=0, init=False)
-    limits: LatencyLimits = field(init=False)
+    objectives: tuple[Objective, ...] = field(init=False)
     _demand: str = field(init=False)
     _results: dict[tuple[TuningCandidate, Series], SimulatedReplay] = field(default_factory=dict, init=False)
 
     def __post_init__(self) -> None:
         model = self.costing.blueprint.spec.models[self.costing.model_index]
-        self.limits = limits_of(model)
+        self.objectives = objectives_of(model)
         self._demand = demand_digest(self.demand)
 
     @property
@@ -171,13 +181,13 @@ class Evaluator:
         """
         if self.costing.has_too_few(candidate):
             return False
-        return self.limits.hold(self._replay(candidate, self.demand.series[0]))
+        return holds(self.objectives, self._replay(candidate, self.demand.series[0]))
 
     def keeps(self, candidate: TuningCandidate) -> bool:
         """Return whether a configuration has enough workers and meets the objectives in every replay."""
         if self.costing.has_too_few(candidate):
             return False
-        return all(self.limits.hold(self._replay(candidate, series)) for series in self.demand.series)
+        return all(holds(self.objectives, self._replay(candidate, series)) for series in self.demand.series)
 
     def _rank(self, evaluation: Evaluation) -> tuple[Any, ...]:
         """Return the sort key of an evaluation. Keys are unique, so that the order is deterministic."""
@@ -190,10 +200,8 @@ class Evaluator:
         """Evaluate a configuration by its replays. None if more replays are needed."""
         series = [each for each in self.demand.series if (candidate, each) in self._results]
         results = tuple(self._results[candidate, each] for each in series)
-        keeps = all(self.limits.hold(result) for result in results)
-        if keeps and len(series) < len(self.demand.series):
-            return None
-        return Evaluation(candidate, self.costing.cost(candidate), results, keeps)
+        found = Evaluation(candidate, self.costing.cost(candidate), results, self.objectives)
+        return None if found.keeps and len(series) < len(self.demand.series) else found
 
     def _replay(self, candidate: TuningCandidate, series: Series) -> SimulatedReplay:
         if (candidate, series) in self._results:

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal, Protocol
 
-from inference_blueprints.measure.simulation.highest_rate import LatencyLimits
 from inference_blueprints.measure.simulation.offline_replay import (
     RecordedRequest,
     SimulatedReplay,
@@ -22,7 +21,7 @@ from inference_blueprints.serving.estimates.request_estimates import (
     time_per_output_token_seconds,
 )
 from inference_blueprints.serving.traffic import own_means
-from inference_blueprints.spec.types import Model, Workload
+from inference_blueprints.spec.types import WHOLE_REQUEST, LatencyKind, Model, Objective, Workload
 from inference_contracts.errors import UserError
 
 Router = Literal["kv_router", "round_robin"]
@@ -162,12 +161,20 @@ def router_of(model: Model) -> Router:
     return "kv_router" if model.routing.chosen == "kvAware" else "round_robin"
 
 
-def limits_of(model: Model) -> LatencyLimits:
-    """Return the objectives; if the blueprint states none, the defaults of its checks."""
-    return LatencyLimits(
-        time_to_first_token_p90_ms=prefill_seconds(model.objectives) * _MS,
-        time_per_output_token_p90_ms=time_per_output_token_seconds(model.objectives) * _MS,
-    )
+def objectives_of(model: Model) -> tuple[Objective, ...]:
+    """Return the stated objectives, with the deadline of real time, and the defaults of the checks.
+
+    A latency without an objective has the default, unless the file has an objective for whole requests.
+    """
+    stated = model.objectives.stated
+    limits: dict[LatencyKind, float] = {
+        "timeToFirstTokenMs": prefill_seconds(model.objectives) * _MS,
+        "timePerOutputTokenMs": time_per_output_token_seconds(model.objectives) * _MS,
+    }
+    kinds = {each.kind for each in stated}
+    assumed = [] if WHOLE_REQUEST in kinds else [kind for kind in limits if kind not in kinds]
+    defaults = (Objective(kind, 90.0, limits[kind], ()) for kind in assumed)
+    return tuple(sorted((*model.stated_objectives, *defaults)))
 
 
 def answer_seconds(model: Model, means: Workload) -> float:

@@ -19,17 +19,19 @@ from dataclasses import dataclass, field
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
-from inference_blueprints.measure.simulation.highest_rate import LatencyLimits
 from inference_blueprints.measure.simulation.simulated_workers import SimulatedWorkers
 from inference_blueprints.measure.tuning.candidates import TuningCandidate, WorkerShape, counts
 from inference_blueprints.measure.tuning.evaluation import Evaluator
 from inference_blueprints.measure.tuning.replayed_workload import Demand
 from inference_blueprints.serving.estimates.request_estimates import unique_tokens
 from inference_blueprints.serving.performance import best_within, operation, prefill_ms
+from inference_blueprints.spec.types import EACH_TOKEN, FIRST_TOKEN, WHOLE_REQUEST, LatencyKind, Objective
 
 #: The arithmetic takes requests for alike. A replay may do better by so much: one in ten requests may be as
-#: late as it likes, and the objectives are of the 90th percentiles where this reckons with means.
+#: late as it likes, and the objectives are of the 90th percentile or higher where this reckons with means.
 OPTIMISM = 1.25
+#: Lowest percentile that bounds means: half of the requests may be as late as they like under a median.
+_BOUNDING = 90.0
 _MS = 1000.0
 
 
@@ -42,32 +44,44 @@ class Need:
     """As many do when requests are alike: where a search begins."""
 
 
-def workers_needed(workers: SimulatedWorkers, demand: Demand, limits: LatencyLimits) -> Need | None:
+def _loosest_ms(objectives: Sequence[Objective], kind: LatencyKind) -> float:
+    """Return the limit of the highest percentile of a latency; infinity if none bounds the mean."""
+    bounding = (each for each in objectives if each.kind == kind and each.percentile >= _BOUNDING)
+    return max((each.limit_ms for each in bounding), default=math.inf)
+
+
+def workers_needed(workers: SimulatedWorkers, demand: Demand, objectives: Sequence[Objective]) -> Need | None:
     """Return the number of workers of a role that meet the objectives; None if no number does.
 
     workers: The role; how many workers it has is of no account. Without speeds, nothing could.
-    limits: The objectives.
+    objectives: Limits on 90th and higher percentiles bound the number of workers.
     """
     profile, means = workers.profile, demand.means
     at_once = _at_once(workers, demand)
     if profile is None or at_once < 1:
         return None
-    first_token_ms = limits.time_to_first_token_p90_ms * OPTIMISM
-    token_ms = limits.time_per_output_token_p90_ms * OPTIMISM
-    if workers.role != "decode" and prefill_ms(profile, means) > first_token_ms:
+    # The prompts of decode workers are read elsewhere, perhaps faster: their tokens may have the whole time.
+    prefill = 0.0 if workers.role == "decode" else prefill_ms(profile, means)
+    whole_ms = _loosest_ms(objectives, WHOLE_REQUEST)
+    first_limit_ms = min(_loosest_ms(objectives, FIRST_TOKEN), whole_ms)
+    later_tokens = max(1, means.output_tokens - 1)
+    token_limit_ms = _loosest_ms(objectives, EACH_TOKEN)
+    token_ms = min(token_limit_ms * OPTIMISM, (whole_ms * OPTIMISM - prefill) / later_tokens)
+    if prefill > first_limit_ms * OPTIMISM:
         return None
     if workers.role == "prefill":
-        each = alike = _MS / prefill_ms(profile, means)
+        each = alike = _MS / prefill
     else:
         alone = operation(profile, means, 1, decodes_only=True)
         if alone.time_per_output_token_ms > token_ms:
             return None
         apart = workers.role == "decode"
         each = best_within(profile, means, token_ms, at_once, decodes_only=apart).requests_per_second
-        limit_ms = max(limits.time_per_output_token_p90_ms, alone.time_per_output_token_ms)
+        likely_ms = min(token_limit_ms, (whole_ms - prefill) / later_tokens)
+        limit_ms = max(likely_ms, alone.time_per_output_token_ms)
         alike = best_within(profile, means, limit_ms, at_once, decodes_only=apart).requests_per_second
     # After the last arrival, requests may still wait for as long as the objective of the first token allows.
-    tail = 1.0 + limits.time_to_first_token_p90_ms / _MS / demand.seconds
+    tail = 1.0 + first_limit_ms / _MS / demand.seconds
     rate = means.peak_requests_per_second
     minimum = max(1, math.ceil(rate / (each * OPTIMISM * tail)))
     return Need(minimum, max(minimum, math.ceil(rate / alike)))

@@ -8,7 +8,6 @@ from itertools import groupby
 from pathlib import Path
 from typing import Protocol
 
-from inference_blueprints.measure.simulation.highest_rate import LatencyLimits
 from inference_blueprints.measure.tuning.accelerator_comparison import ComparedInstance, compare_instances
 from inference_blueprints.measure.tuning.candidates import (
     Costing,
@@ -42,7 +41,7 @@ from inference_blueprints.report.pricing.rates import CustomRates, prices_for
 from inference_blueprints.serving.plan import build_plan
 from inference_blueprints.serving.resolved import resolve
 from inference_blueprints.serving.traffic import model_traffic
-from inference_blueprints.spec.types import Blueprint
+from inference_blueprints.spec.types import Blueprint, Objective
 from inference_contracts.errors import UserError
 
 
@@ -72,8 +71,8 @@ class Tuning:
     """Index of the tuned model in ``spec.models``."""
     demand: Demand
     """The replayed requests."""
-    limits: LatencyLimits
-    """The latency objectives."""
+    objectives: tuple[Objective, ...]
+    """The latency objectives, or the defaults of the checks where the blueprint states none."""
     trace: str
     """Name of the trace; empty for the `workload` section."""
     evaluations: tuple[Evaluation, ...]
@@ -173,7 +172,7 @@ def tune(
         blueprint=blueprint,
         model_index=model_index,
         demand=demand,
-        limits=evaluator.limits,
+        objectives=evaluator.objectives,
         trace=recorded.name if recorded else "",
         evaluations=evaluator.evaluations,
         covered=len(covered),
@@ -227,11 +226,11 @@ def bounded_shapes(evaluator: Evaluator, covered: Sequence[WorkerShape]) -> list
     evaluator: Holds the requests and the objectives.
     covered: Shapes that have latency profiles.
     """
-    demand, limits = evaluator.demand, evaluator.limits
+    demand, objectives = evaluator.demand, evaluator.objectives
     found = []
     for shape in covered:
         one = TuningCandidate(shape, (1,) * len(shape.roles))
-        needs = [workers_needed(workers, demand, limits) for workers in evaluator.workers(one)]
+        needs = [workers_needed(workers, demand, objectives) for workers in evaluator.workers(one)]
         known = tuple(need for need in needs if need is not None)
         if len(known) == len(needs):
             found.append(Bounded(shape, known))
@@ -245,7 +244,7 @@ def _notes(evaluator: Evaluator, trace: UserTrace | None) -> Iterator[str]:
     choice = next((each for each in evaluator.evaluations if each.keeps), None)
     if choice is not None:
         best = choice.candidate
-        yield from narrow_margins(choice, evaluator.limits)
+        yield from narrow_margins(choice)
         yield from doubts(blueprint, best, index)
         yield from sources([each.profile for each in evaluator.workers(best) if each.profile])
     yield from what_is_not_covered(blueprint, index, demand, trace)

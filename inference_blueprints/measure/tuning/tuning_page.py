@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from markupsafe import Markup
@@ -29,6 +29,7 @@ from inference_blueprints.measure.tuning.tuning_text import (
     rank_configurations,
 )
 from inference_blueprints.report.pages.render import render_page
+from inference_blueprints.spec.types import LATENCY_NAMES, Objective
 from inference_contracts.number_text import number
 
 _TEMPLATE = Path(__file__).with_name("page.html.j2")
@@ -57,27 +58,13 @@ def tuning_page(tuning: Tuning) -> str:
 
 
 def plots(tuning: Tuning) -> list[Plot]:
-    """Return two plots, cost against each latency. Empty if nothing was replayed.
+    """Return a plot for each objective, cost against its latency. Empty if nothing was replayed.
 
     tuning: What a search found.
     """
     if not tuning.evaluations:
         return []
-    limits = tuning.limits
-    return [
-        _plot(
-            tuning,
-            "Time to first token",
-            limits.time_to_first_token_p90_ms,
-            lambda each: each.time_to_first_token_p90_ms,
-        ),
-        _plot(
-            tuning,
-            "Time per output token",
-            limits.time_per_output_token_p90_ms,
-            lambda each: each.time_per_output_token_p90_ms,
-        ),
-    ]
+    return [_plot(tuning, each) for each in tuning.objectives]
 
 
 def frontier(points: Sequence[Point]) -> list[Point]:
@@ -92,28 +79,35 @@ def frontier(points: Sequence[Point]) -> list[Point]:
     return best
 
 
-def _plot(tuning: Tuning, name: str, limit: float, latency: Callable[[Evaluation], float]) -> Plot:
-    """Draw each replayed configuration by a latency and its cost."""
+def _plot(tuning: Tuning, objective: Objective) -> Plot:
+    """Draw each replayed configuration by the latency of an objective and its cost."""
+    limit = objective.limit_ms
+
+    def latency(evaluation: Evaluation) -> float:
+        return evaluation.percentile_ms(objective.kind, objective.percentile)
+
     shown = [each for each in tuning.evaluations if latency(each) <= _WIDTH * limit]
     beyond = len(tuning.evaluations) - len(shown)
     points = {each.candidate: (latency(each), _cost(tuning, each)) for each in shown}
     keeping = [points[each.candidate] for each in shown if each.keeps]
     missing = [points[each.candidate] for each in shown if not each.keeps]
+    percentile = f"p{objective.percentile:g}"
     layers: list[Layer] = [
         Curve(frontier(keeping), "second"),
         Crosses(missing, "bad"),
         Dots(keeping, "first"),
-        Limit(limit, f"objective p90 {number(limit, 4)} ms"),
+        Limit(limit, f"objective {percentile} {number(limit, 4)} ms"),
     ]
     if tuning.best is not None:
         layers.append(Ring(points[tuning.best.candidate], "choice", "first"))
     farther = f" Configurations beyond the plot: {beyond}." if beyond else ""
+    name = LATENCY_NAMES[objective.kind]
     return Plot(
-        name.lower().replace(" ", "-"),
-        f"{name}, p90 (simulated)",
-        f"Dots meet both objectives ({len(keeping)}). Crosses miss at least one ({len(missing)}). The line "
+        f"{name.replace(' ', '-')}-{percentile.replace('.', '-')}",
+        f"{name.capitalize()}, {percentile} (simulated)",
+        f"Dots meet all objectives ({len(keeping)}). Crosses miss at least one ({len(missing)}). The line "
         f"joins the dots that no other dot beats in both figures.{farther}",
-        Axis("milliseconds, p90, simulated", max([limit, *(latency(each) for each in shown)])),
+        Axis(f"milliseconds, {percentile}, simulated", max([limit, *(latency(each) for each in shown)])),
         Axis(_cost_label(tuning), max((cost for _, cost in points.values()), default=0.0)),
         layers,
     )

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 from inference_blueprints.measure.tuning.candidates import TuningCandidate
 from inference_blueprints.measure.tuning.evaluation import Evaluation
 from inference_blueprints.measure.tuning.tune import Tuning
 from inference_blueprints.report.tables import TextTable
+from inference_blueprints.spec.types import EACH_TOKEN, FIRST_TOKEN, JudgedObjective, LatencyKind, Objective
 from inference_contracts.number_text import number
 
 _MAX_ROWS = 15
 _TABLE_NOTE = (
-    "All figures are simulated. TTFT and TPOT are 90th percentiles; if a configuration was replayed several "
-    "times, the slowest replay counts. Prices are for prompt and answer tokens at that load. 3x2 means three "
+    "All figures are simulated; if a configuration was replayed several times, the slowest replay counts. "
+    "TTFT is the time to first token, TPOT the time per output token, request the whole answer. "
+    "Prices are for prompt and answer tokens at that load. 3x2 means three "
     "workers with two accelerators each; A + B means prefill + decode. * marks a missed objective."
 )
 
@@ -35,11 +38,7 @@ def describe_search(tuning: Tuning) -> str:
 
 def describe_objective(tuning: Tuning) -> str:
     """Return the latency objectives."""
-    limits = tuning.limits
-    return (
-        f"p90 time to first token up to {limits.time_to_first_token_p90_ms:,.0f} ms, "
-        f"p90 time per output token up to {limits.time_per_output_token_p90_ms:,.0f} ms"
-    )
+    return ", ".join(f"{each.name} up to {number(each.limit_ms, 6)} ms" for each in tuning.objectives)
 
 
 def describe_configuration(candidate: TuningCandidate) -> str:
@@ -63,7 +62,7 @@ def rank_configurations(tuning: Tuning) -> TextTable:
     return TextTable(
         title="Replayed configurations",
         names=("", "configuration", "engine"),
-        figures=("devices", "USD/hour", "USD/M tokens", "TTFT, ms", "TPOT, ms"),
+        figures=("devices", "USD/hour", "USD/M tokens", *map(latency_heading, tuning.objectives)),
         rows=tuple(rows),
         notes=tuple(notes),
     )
@@ -93,18 +92,14 @@ def explain_choice(tuning: Tuning) -> str:
     means = tuning.demand.means
     chosen = (
         f"{_described(best)} serves {number(means.peak_requests_per_second)} requests/s at "
-        f"{_price(tuning, best)}, the lowest cost that meets the objectives: time to first token "
-        f"{_of(best.time_to_first_token_p90_ms, tuning.limits.time_to_first_token_p90_ms)}, "
-        f"time per output token "
-        f"{_of(best.time_per_output_token_p90_ms, tuning.limits.time_per_output_token_p90_ms)} "
-        "(p90, simulated)."
+        f"{_price(tuning, best)}, the lowest cost that meets the objectives: "
+        f"{', '.join(map(_of, best.judged))} (simulated)."
     )
     return f"{chosen} {_rival(tuning, best)}"
 
 
 def as_dict(tuning: Tuning) -> dict[str, Any]:
     """Return a search as JSON values."""
-    limits = tuning.limits
     model = tuning.blueprint.spec.models[tuning.model_index]
     best = tuning.best
     return {
@@ -112,10 +107,7 @@ def as_dict(tuning: Tuning) -> dict[str, Any]:
         "model": model.name,
         "trace": tuning.trace or None,
         "demand": tuning.demand.means.model_dump(mode="json", by_alias=True),
-        "objectives": {
-            "timeToFirstTokenP90Ms": limits.time_to_first_token_p90_ms,
-            "timePerOutputTokenP90Ms": limits.time_per_output_token_p90_ms,
-        },
+        "objectives": objectives_as_dict(tuning.objectives),
         "best": _as_dict(tuning, best) if best else None,
         "explanation": explain_choice(tuning),
         "configurations": [_as_dict(tuning, each) for each in tuning.evaluations],
@@ -136,14 +128,13 @@ def _as_dict(tuning: Tuning, evaluation: Evaluation) -> dict[str, Any]:
         "usdPerHour": evaluation.cost.usd_per_hour,
         "usdPerMillionTokens": tuning.usd_per_million_tokens(evaluation),
         "keepsObjectives": evaluation.keeps,
-        "timeToFirstTokenP90Ms": evaluation.time_to_first_token_p90_ms,
-        "timePerOutputTokenP90Ms": evaluation.time_per_output_token_p90_ms,
+        "timeToFirstTokenP90Ms": evaluation.percentile_ms(FIRST_TOKEN, 90.0),
+        "timePerOutputTokenP90Ms": evaluation.percentile_ms(EACH_TOKEN, 90.0),
+        "judged": judged_as_dict(evaluation.judged),
     }
 
 
 def _row(place: str, evaluation: Evaluation, tuning: Tuning) -> tuple[str, ...]:
-    limits = tuning.limits
-    first, each = evaluation.time_to_first_token_p90_ms, evaluation.time_per_output_token_p90_ms
     per_million = tuning.usd_per_million_tokens(evaluation)
     hourly = evaluation.cost.usd_per_hour
     return (
@@ -153,8 +144,7 @@ def _row(place: str, evaluation: Evaluation, tuning: Tuning) -> tuple[str, ...]:
         str(evaluation.candidate.accelerators),
         "unknown" if hourly is None else f"{hourly:,.2f}",
         "unknown" if per_million is None else f"{per_million:.3f}",
-        f"{first:,.0f}{'*' if first > limits.time_to_first_token_p90_ms else ''}",
-        f"{each:,.1f}{'*' if each > limits.time_per_output_token_p90_ms else ''}",
+        *map(latency_cell, evaluation.judged),
     )
 
 
@@ -172,8 +162,9 @@ def _price(tuning: Tuning, evaluation: Evaluation) -> str:
     return f"{per_million:.3f} USD per million tokens"
 
 
-def _of(value: float, limit: float) -> str:
-    return f"{number(value, 4)} of {number(limit, 4)} ms"
+def _of(judged: JudgedObjective) -> str:
+    value, wanted = judged.value_ms or 0.0, judged.objective
+    return f"{wanted.name} {number(value, 4)} of {number(wanted.limit_ms, 4)} ms"
 
 
 def _rival(tuning: Tuning, best: Evaluation) -> str:
@@ -182,12 +173,12 @@ def _rival(tuning: Tuning, best: Evaluation) -> str:
     rivals = [each for each in tuning.evaluations if each.candidate.shape.topology == other]
     if not rivals:
         return f"By estimate, no {other} configuration that fits the pools can meet the objectives."
-    rival = rivals[0] if rivals[0].keeps else _closest(tuning, rivals)
+    rival = rivals[0] if rivals[0].keeps else _closest(rivals)
     if not rival.keeps:
         return (
             f"No {other} configuration that fits the pools meets them: "
             f"{describe_configuration(rival.candidate)} "
-            f"misses {_missed(tuning, rival)}."
+            f"misses {_missed(rival)}."
         )
     more = rival.cost.rank / best.cost.rank - 1
     if more:
@@ -212,21 +203,12 @@ def _why(tuning: Tuning, rival: Evaluation) -> str:
         if each.candidate.shape == rival.candidate.shape and not each.keeps and each.cost < rival.cost
     ]
     return (
-        f"; with fewer workers it misses {_missed(tuning, max(fewer, key=lambda each: each.cost))}"
-        if fewer
-        else ""
+        f"; with fewer workers it misses {_missed(max(fewer, key=lambda each: each.cost))}" if fewer else ""
     )
 
 
-def _missed(tuning: Tuning, evaluation: Evaluation) -> str:
-    limits = tuning.limits
-    first, each = evaluation.time_to_first_token_p90_ms, evaluation.time_per_output_token_p90_ms
-    missed = []
-    if first > limits.time_to_first_token_p90_ms:
-        missed.append(f"the time to first token, {_of(first, limits.time_to_first_token_p90_ms)}")
-    if each > limits.time_per_output_token_p90_ms:
-        missed.append(f"the time per output token, {_of(each, limits.time_per_output_token_p90_ms)}")
-    return " and ".join(missed)
+def _missed(evaluation: Evaluation) -> str:
+    return " and ".join(f"the {_of(each)}" for each in evaluation.judged if not each.met)
 
 
 def _no_choice(tuning: Tuning) -> str:
@@ -241,22 +223,57 @@ def _nearest(tuning: Tuning) -> str:
     """Describe the configuration that comes closest to the objectives, or say why there is none."""
     if not tuning.evaluations:
         return "By estimate none can, so nothing was replayed; allow more nodes or relax the objectives."
-    nearest = _closest(tuning, tuning.evaluations)
+    nearest = _closest(tuning.evaluations)
     return (
         f"The closest is {describe_configuration(nearest.candidate)}, which misses "
-        f"{_missed(tuning, nearest)} "
+        f"{_missed(nearest)} "
         "(simulated); allow more nodes or relax the objectives."
     )
 
 
-def _closest(tuning: Tuning, evaluations: Sequence[Evaluation]) -> Evaluation:
-    """Return the evaluation whose worse latency exceeds its objective by the smallest factor."""
-    limits = tuning.limits
+def _closest(evaluations: Sequence[Evaluation]) -> Evaluation:
+    """Return the evaluation whose worst latency exceeds its objective by the smallest factor."""
+    return min(evaluations, key=lambda each: max(judged.excess for judged in each.judged))
 
-    def excess(evaluation: Evaluation) -> float:
-        return max(
-            evaluation.time_to_first_token_p90_ms / limits.time_to_first_token_p90_ms,
-            evaluation.time_per_output_token_p90_ms / limits.time_per_output_token_p90_ms,
-        )
 
-    return min(evaluations, key=excess)
+# Objectives in tables and JSON, also of `blueprints benchmark`.
+
+_SHORT_NAMES: Mapping[LatencyKind, str] = MappingProxyType(
+    {"timeToFirstTokenMs": "TTFT", "timePerOutputTokenMs": "TPOT", "requestMs": "request"}
+)
+
+
+def latency_heading(objective: Objective) -> str:
+    """Return the heading of the column of an objective, such as ``TTFT p95, ms``."""
+    return f"{_SHORT_NAMES[objective.kind]} p{objective.percentile:g}, ms"
+
+
+def latency_cell(judged: JudgedObjective) -> str:
+    """Return a latency in the column of its objective; a * marks a missed one."""
+    if judged.value_ms is None:
+        return "unknown"
+    digits = 1 if judged.objective.kind == EACH_TOKEN else 0
+    return f"{judged.value_ms:,.{digits}f}{'*' if judged.met is False else ''}"
+
+
+def objectives_as_dict(objectives: Sequence[Objective]) -> dict[str, float]:
+    """Return the limits in milliseconds as JSON values, by the keys of the blueprint.
+
+    Without an own objective for a 90th percentile, the default has the key of one.
+    """
+    short = {"timeToFirstTokenMs": "timeToFirstTokenP90Ms", "timePerOutputTokenMs": "timePerOutputTokenP90Ms"}
+    return {each.key if each.path else short[each.kind]: each.limit_ms for each in objectives}
+
+
+def judged_as_dict(judged: Sequence[JudgedObjective]) -> list[dict[str, Any]]:
+    """Return each objective with its limit, its value in milliseconds and whether it is met."""
+    return [
+        {
+            "kind": each.objective.kind,
+            "percentile": each.objective.percentile,
+            "limitMs": each.objective.limit_ms,
+            "valueMs": each.value_ms,
+            "met": each.met,
+        }
+        for each in judged
+    ]

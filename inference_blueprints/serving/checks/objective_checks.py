@@ -9,16 +9,15 @@ from inference_blueprints.serving.engines.llama_cpp import bound_tokens_per_seco
 from inference_blueprints.serving.estimates.worker_start import WorkerStart, worker_start
 from inference_blueprints.serving.performance import (
     NO_PROFILE,
+    bound_ms,
     fewest_replicas,
-    min_answer_ms,
-    min_time_per_output_token_ms,
     role_capacity,
     serves_its_peak,
-    time_to_first_token_ms,
     why_unknown,
 )
 from inference_blueprints.serving.resolved import ResolvedWorkers
 from inference_blueprints.serving.stacks.engine_process import engine_image
+from inference_blueprints.spec.types import EACH_TOKEN, FIRST_TOKEN, WHOLE_REQUEST, judge
 from inference_contracts.errors import Finding
 from inference_contracts.number_text import number
 
@@ -113,45 +112,29 @@ def objective_findings(roles: Sequence[ResolvedWorkers]) -> Iterator[Finding]:
 
     roles: Workers of every role of a deployment.
     """
-    model, workers = roles[0].model, tuple(roles)
-    objectives = (*roles[0].model_path, "objectives")
-    limits = (
-        (
-            (*objectives, "timeToFirstTokenP90Ms"),
-            model.objectives.time_to_first_token_p90_ms,
-            time_to_first_token_ms,
-            "the prefill of a mean prompt",
-        ),
-        (
-            (*objectives, "timePerOutputTokenP90Ms"),
-            model.objectives.time_per_output_token_p90_ms,
-            min_time_per_output_token_ms,
-            "a token",
-        ),
-        (
-            (*roles[0].model_path, "realTime", "deadlineMillis"),
-            model.real_time.deadline_millis if model.real_time else None,
-            min_answer_ms,
-            "a mean answer",
-        ),
-    )
-    for path, wanted, least_of, what in limits:
-        minimum = least_of(workers) if wanted is not None else None
-        if wanted is not None and minimum is not None and minimum > wanted:
+    workers, path = tuple(roles), roles[0].model_path
+    parts = {
+        FIRST_TOKEN: "the prefill of a mean prompt",
+        EACH_TOKEN: "a token",
+        WHOLE_REQUEST: "a mean answer",
+    }
+    tokens = bound_tokens_per_second(roles[-1])
+    for judged in judge(roles[0].model.stated_objectives, lambda kind, _: bound_ms(workers, kind)):
+        objective, minimum = judged.objective, judged.value_ms
+        place = (*path, *(() if objective.path[0] == "realTime" else ("objectives",)), *objective.path)
+        if judged.met is False:
             message = (
-                f"got {wanted:,g}, but {what} of deployment '{roles[0].deployment.name}' takes "
-                f"{minimum:,.1f} ms even "
+                f"got {objective.limit_ms:,g}, but {parts[objective.kind]} of deployment "
+                f"'{roles[0].deployment.name}' takes {minimum:,.1f} ms even "
                 "with no other request, according to the model's latency profile; raise it, or use more or "
                 "faster accelerators per worker"
             )
-            yield Finding(path, message, "warning")
-    bound = bound_tokens_per_second(roles[-1])
-    wanted_ms = model.objectives.time_per_output_token_p90_ms
-    if bound is not None and wanted_ms is not None and 1000 / bound > wanted_ms:
-        yield Finding(
-            (*roles[0].model_path, "objectives", "timePerOutputTokenP90Ms"),
-            f"got {wanted_ms:g}, but the memory of {roles[-1].types[0].name} takes at least "
-            f"{1000 / bound:.1f} ms to read the weights for a token; raise it, or use larger instance "
-            "types or smaller weights",
-            "warning",
-        )
+            yield Finding(place, message, "warning")
+        if tokens is not None and objective.kind == EACH_TOKEN and 1000 / tokens > objective.limit_ms:
+            yield Finding(
+                place,
+                f"got {objective.limit_ms:g}, but the memory of {roles[-1].types[0].name} takes at least "
+                f"{1000 / tokens:.1f} ms to read the weights for a token; raise it, or use larger instance "
+                "types or smaller weights",
+                "warning",
+            )

@@ -81,7 +81,9 @@ def request_seconds(workload: spec.Workload, objectives: spec.Objectives) -> flo
     if images := workload.images:
         return images.per_request * images.steps * images.pixels / _MEGAPIXEL * _SECONDS_PER_STEP
     first, each = prefill_seconds(objectives), time_per_output_token_seconds(objectives)
-    return answer_time(workload.output_tokens, first, each)
+    seconds = answer_time(workload.output_tokens, first, each)
+    whole_ms = spec.tightest_ms(objectives.stated, spec.WHOLE_REQUEST)
+    return seconds if whole_ms is None else min(seconds, whole_ms / 1000.0)
 
 
 def answer_time(output_tokens: float, first_token: float, each_token: float) -> float:
@@ -97,12 +99,15 @@ def answer_time(output_tokens: float, first_token: float, each_token: float) -> 
 
 def prefill_seconds(objectives: spec.Objectives) -> float:
     """Return the longest time to the first token under the objectives, in seconds."""
-    return (objectives.time_to_first_token_p90_ms or _TIME_TO_FIRST_TOKEN_MS) / 1000.0
+    stated = objectives.stated
+    first_ms = spec.tightest_ms(stated, spec.FIRST_TOKEN) or _TIME_TO_FIRST_TOKEN_MS
+    return min(first_ms, spec.tightest_ms(stated, spec.WHOLE_REQUEST) or first_ms) / 1000.0
 
 
 def time_per_output_token_seconds(objectives: spec.Objectives) -> float:
     """Return the longest time from one token of an answer to the next under the objectives, in seconds."""
-    return (objectives.time_per_output_token_p90_ms or _TIME_PER_OUTPUT_TOKEN_MS) / 1000.0
+    each_ms = spec.tightest_ms(objectives.stated, spec.EACH_TOKEN)
+    return (each_ms or _TIME_PER_OUTPUT_TOKEN_MS) / 1000.0
 
 
 def decode_seconds(workload: spec.Workload, objectives: spec.Objectives) -> float:

@@ -24,7 +24,7 @@ from inference_blueprints.serving.types import (
     ScaleTrigger,
     Scaling,
 )
-from inference_blueprints.spec.types import LoadMetric, LoadScaling
+from inference_blueprints.spec.types import FIRST_TOKEN, LoadMetric, LoadScaling, tail_objective
 from inference_contracts.number_text import number
 
 # PromQL expressions for the load of a role, with one number for all its workers.
@@ -108,14 +108,16 @@ def _dynamo_queue(measured: MeasuredWorkers) -> str:
     return f"sum(dynamo_frontend_queued_requests{measured.of_frontends()})"
 
 
-def _latency(series: str) -> str:
-    """90th percentile in milliseconds; 0 without requests, for which Prometheus has no percentile."""
+def _latency(series: str, measured: MeasuredWorkers) -> str:
+    """Percentile in milliseconds; 0 without requests, for which Prometheus has no percentile."""
+    objective = tail_objective(measured.resolved.model.objectives.stated, FIRST_TOKEN)
+    quantile = (90.0 if objective is None else objective.percentile) / 100.0
     buckets = f"sum by (le) (rate({series}[{_LATENCY_WINDOW}]))"
-    return f"1000 * ((histogram_quantile(0.9, {buckets}) >= 0) or 0 * sum({series}))"
+    return f"1000 * ((histogram_quantile({quantile:g}, {buckets}) >= 0) or 0 * sum({series}))"
 
 
 def _dynamo_latency(measured: MeasuredWorkers) -> str:
-    return _latency(f"dynamo_frontend_time_to_first_token_seconds_bucket{measured.of_frontends()}")
+    return _latency(f"dynamo_frontend_time_to_first_token_seconds_bucket{measured.of_frontends()}", measured)
 
 
 def counts_kv_cache(resolved: ResolvedWorkers) -> bool:
@@ -151,7 +153,7 @@ def _server_queue(measured: MeasuredWorkers) -> str:
 
 
 def _server_latency(measured: MeasuredWorkers) -> str:
-    return _latency(f"{_server(measured).latency}_bucket{measured.of_workers()}")
+    return _latency(f"{_server(measured).latency}_bucket{measured.of_workers()}", measured)
 
 
 _OF_SERVERS: Mapping[LoadMetric, Callable[[MeasuredWorkers], str]] = MappingProxyType(
@@ -289,7 +291,8 @@ def _target(
 ) -> tuple[float, str]:
     """Return the target of a load, and the sentences that explain it."""
     if signal == "timeToFirstToken":
-        limit = measured.resolved.model.objectives.time_to_first_token_p90_ms or 0.0
+        objective = tail_objective(measured.resolved.model.objectives.stated, FIRST_TOKEN)
+        limit = 0.0 if objective is None else objective.limit_ms
         target = _rounded(reserve.target(limit))
         return target, f"The objective is {limit:g} ms. {reserve.reason}: {target:g} ms."
     if signal == "queueLength":

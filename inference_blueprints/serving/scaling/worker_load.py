@@ -14,9 +14,11 @@ from inference_blueprints.serving.performance import (
     concurrent_requests,
     prefill_ms,
     speeds,
+    token_limit_ms,
 )
 from inference_blueprints.serving.resolved import ResolvedWorkers
 from inference_catalog import LatencyProfile
+from inference_contracts.number_text import number
 
 _MS = 1000.0
 #: An assumption: the load grows by at most its present size within this time. `target` in the blueprint
@@ -137,9 +139,9 @@ def request_seconds(resolved: ResolvedWorkers) -> float | None:
 def _best(resolved: ResolvedWorkers, profile: LatencyProfile, at_once: int) -> tuple[Operation, str]:
     """Return the operation of a worker with the most load within the objectives, and why it is that."""
     workload, apart = resolved.traffic.means, resolved.role == "decode"
-    limit = resolved.model.objectives.time_per_output_token_p90_ms
+    limit = token_limit_ms(profile, workload, resolved.model.objectives)
     if limit is None:
         _, best = at_rate(profile, workload, 0.0, at_once, decodes_only=apart)
         return best, "at its highest rate (simulated)"
     best = best_within(profile, workload, limit, at_once, decodes_only=apart)
-    return best, f"within {limit:g} ms per output token (simulated)"
+    return best, f"within {number(limit, 6)} ms per output token (simulated)"

@@ -7,10 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from inference_blueprints.measure.statistics import amount, milliseconds, percentile
+from inference_blueprints.spec.types import JudgedObjective, deadline_objective, judge
 from inference_contracts.number_text import number
-
-#: Percentile of the time of a page that must be within the deadline.
-_PERCENTILE = 99.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +40,9 @@ class RealTimeOutcome:
     p50_ms: float | None = None
     p99_ms: float | None = None
     """`p50_ms`, `p99_ms`: Percentiles of the time of a page, in milliseconds. None without pages."""
+    in_time_ms: float | None = None
+    """Percentile of the time of a page that must be within the deadline, in milliseconds: all pages but the
+    allowed share of fallbacks."""
     deadline_ms: float | None = None
     """The shortest deadline of the models, in milliseconds."""
     fallback_limit: float | None = None
@@ -60,9 +61,11 @@ class RealTimeOutcome:
         """Whether a goal was missed."""
         if self.skipped is not None:
             return False
-        if self.p99_ms is None or self.deadline_ms is None or self.fallback_limit is None:
+        if self.deadline_ms is None or self.fallback_limit is None:
             return True
-        return self.p99_ms > self.deadline_ms or self.fallbacks > self.fallback_limit * self.requests
+        wanted = deadline_objective(self.deadline_ms, self.fallback_limit * 100)
+        late = not JudgedObjective(wanted, self.in_time_ms).met
+        return late or self.fallbacks > self.fallback_limit * self.requests
 
 
 def outcome_of(
@@ -81,13 +84,16 @@ def outcome_of(
     """
     reasons = Counter(view.fallback for view in views if view.fallback is not None)
     times = [view.seconds * 1000 for view in views]
+    wanted = deadline_objective(deadline_ms, fallback_limit * 100)
+    [deadline] = judge([wanted], lambda _, percent: percentile(times, percent))
     return RealTimeOutcome(
         models=tuple(models),
         requests=len(views),
         fallbacks=reasons.total(),
         fallback_reasons=dict(sorted(reasons.items())),
         p50_ms=percentile(times, 50),
-        p99_ms=percentile(times, _PERCENTILE),
+        p99_ms=percentile(times, 99),
+        in_time_ms=deadline.value_ms,
         deadline_ms=deadline_ms,
         fallback_limit=fallback_limit,
         requests_per_second=requests_per_second,

@@ -16,16 +16,16 @@ from inference_blueprints.measure.completions.image_client import image_body
 from inference_blueprints.measure.replay.trace_replay import ReplayResult
 from inference_blueprints.measure.statistics import (
     Basis,
-    Measurement,
     ServingCapacity,
     amount,
     capacity_of,
     measure,
+    percentile_of,
 )
 from inference_blueprints.report.plan.section import PlanSummary
 from inference_blueprints.report.plan.sections.processes import PROCESSES
 from inference_blueprints.report.plan.summary import as_dict as plan_as_dict
-from inference_blueprints.spec.types import ImageRequests, Objectives, Workload
+from inference_blueprints.spec.types import ImageRequests, Workload, judge
 from inference_local.batch.batch_outcome import BatchOutcome
 from inference_local.controllers.controller_outcomes import (
     ControllerOutcomes,
@@ -196,26 +196,20 @@ def _model(
         endpoint=run.endpoint,
         curl=curl_line(run.endpoint, result.model, result.workload.images),
         measurement=measurement,
-        objectives=_objectives(run.objectives, measurement),
+        objectives=_objectives(run, timed=timed),
         replayed=_replayed(result),
         failure_details=details,
         warnings=result.warnings,
     )
 
 
-def _objectives(objectives: Objectives, measurement: Measurement) -> tuple[ObjectiveOutcome, ...]:
-    """Compare the stated objectives with what was measured."""
-    compared = {
-        "time_to_first_token_p90_ms": measurement.ttft_ms.p90,
-        "time_per_output_token_p90_ms": measurement.time_per_output_token_ms.p90,
-    }
-    outcomes = []
-    for name, measured in compared.items():
-        limit: float | None = getattr(objectives, name)
-        if limit is not None:
-            met = None if measured is None else measured <= limit
-            outcomes.append(ObjectiveOutcome(to_camel(name), limit, measured, met))
-    return tuple(outcomes)
+def _objectives(run: ModelRun, *, timed: bool) -> tuple[ObjectiveOutcome, ...]:
+    """Compare the stated objectives with what was measured; without times, with nothing."""
+    judged = judge(run.objectives, percentile_of(run.result.outcomes if timed else ()))
+    return tuple(
+        ObjectiveOutcome(each.objective.key, each.objective.limit_ms, each.value_ms, each.met)
+        for each in judged
+    )
 
 
 def _all_met(objectives: Sequence[ObjectiveOutcome]) -> bool | None:

@@ -10,7 +10,7 @@ from typing import Any
 from inference_blueprints.measure.replay.scaled_trace import ScalingFactors
 from inference_blueprints.measure.replay.trace_replay import ReplayResult
 from inference_blueprints.measure.statistics import Measurement
-from inference_blueprints.spec.types import Objectives
+from inference_blueprints.spec.types import Objective
 from inference_catalog import LatencyProfile
 from inference_local.batch.batch_outcome import BatchOutcome
 from inference_local.controllers.controller_outcomes import (
@@ -30,7 +30,7 @@ class ModelRun:
     endpoint: str
     """Base URL of its OpenAI API, ending in ``/v1``."""
     result: ReplayResult
-    objectives: Objectives
+    objectives: tuple[Objective, ...]
     """Latency objectives of the blueprint."""
     profile: LatencyProfile | None
     """Profile of the model and accelerator that the simulated engine's latencies come from. None if the
@@ -42,7 +42,7 @@ class ObjectiveOutcome:
     """Whether a latency objective of the blueprint was met."""
 
     name: str
-    """The blueprint's key, such as ``timeToFirstTokenP90Ms``."""
+    """The blueprint's key, such as ``timeToFirstTokenP90Ms`` or ``requestMs.p99``."""
     limit_ms: float
     measured_ms: float | None
     """`limit_ms`, `measured_ms`: Limit and measured value, in milliseconds. None if nothing was measured."""

@@ -338,9 +338,9 @@ def _print_model(model: ModelReport, console: Console, *, simulated: bool, timed
 
 def _print_latencies(model: ModelReport, console: Console, *, simulated: bool) -> None:
     """Print latencies, and whether they meet the objectives."""
-    latencies = _table(f"latency, ms{' (simulated)' if simulated else ''}", "p50", "p90", "p99")
+    latencies = _table(f"latency, ms{' (simulated)' if simulated else ''}", "p50", "p90", "p95", "p99")
     for name, row in latency_rows(model.measurement):
-        latencies.add_row(name, *map(milliseconds, (row.p50, row.p90, row.p99)))
+        latencies.add_row(name, *map(milliseconds, (row.p50, row.p90, row.p95, row.p99)))
     console.print(latencies)
     for line in objective_lines(model):
         console.print(Text(f"objective {line}"))

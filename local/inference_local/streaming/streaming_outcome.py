@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from inference_blueprints.measure.statistics import Percentiles, amount, milliseconds
 from inference_contracts.number_text import number
 
-_UNKNOWN = Percentiles(None, None, None)
+_UNKNOWN = Percentiles(None, None, None, None)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from inference_blueprints.measure.statistics import Percentiles, percentile
+from inference_blueprints.measure.statistics import percentiles
 from inference_blueprints.serving.streaming import DEAD_LETTER_PARTITIONS, job_size
 from inference_blueprints.serving.streaming_configuration import job_configuration
 from inference_blueprints.serving.traffic import way_address
@@ -242,15 +242,11 @@ def _outcome(
         kills=1,
         recovery_seconds=None if recovered is None else (recovered - killed) / MILLISECONDS_PER_SECOND,
         event_to_signal_ms=EventToSignal(p50, p99, longest),
-        waiting_ms=_percentiles(waiting),
-        processing_ms=_percentiles(processing),
+        waiting_ms=percentiles(waiting),
+        processing_ms=percentiles(processing),
         prefix_cache_hit_ratio=counts.cached_tokens / counts.input_tokens if counts.input_tokens else None,
         events_per_second=len(clicks) / seconds,
     )
-
-
-def _percentiles(values: Sequence[float]) -> Percentiles:
-    return Percentiles(*(percentile(values, each) for each in (50, 90, 99)))
 
 
 def _until(happened: Callable[[], bool], look: Callable[[], None]) -> None:

@@ -189,6 +189,20 @@ def test_too_slow_a_model_misses_its_objectives() -> None:
     assert "objective 20,000 ms" in first.message
 
 
+def test_each_percentile_the_whole_request_and_the_deadline_are_compared() -> None:
+    """Only 90th percentiles of tokens were: a model that misses its deadline passed."""
+    slow = ["", "", ""] + [""] + ["slow"] * SMALL_LOAD
+    model = {
+        "objectives": {"timeToFirstTokenMs": {"p50": 20_000, "p99": 90_000}, "requestMs": {"p95": 90_000}},
+        "realTime": {"deadlineMillis": 20_000},
+    }
+    observations, _ = asked(slow, model=model, first_token_seconds=30.0)
+    found = [each for each in observations if each.check == "objectives"]
+    assert [each.severity for each in found] == ["error", "ok", "ok", "error", "ok"]
+    assert ["deadline of real time p99" in each.message for each in found].index(True) == 3
+    assert "no objective is stated" in found[-1].message
+
+
 def test_the_first_of_the_load_fills_the_cache_and_does_not_count() -> None:
     slow = ["", "", "", "slow"]
     observations, _ = asked(

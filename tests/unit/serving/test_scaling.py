@@ -128,6 +128,28 @@ def test_a_tighter_objective_lowers_the_target(metric: str) -> None:
     assert 0 < tight < loose
 
 
+def test_the_tightest_objective_for_tokens_decides_and_a_whole_request_bounds_them() -> None:
+    """Workers carried as many requests as the 90th percentile of tokens allowed, whatever else was stated."""
+
+    def of(**objectives: Any) -> float:
+        return target("tokensInFlight", objectives=objectives)
+
+    several = of(timePerOutputTokenMs={"p50": 35, "p99": 60})
+    assert several == of(timePerOutputTokenP90Ms=35) == of(timePerOutputTokenMs={"p90": 35})
+    # 199 further tokens of 35 ms, and less than a second for the first one.
+    assert several < of(requestMs={"p99": 199 * 35 + 1000}) < of(timePerOutputTokenP90Ms=60)
+
+
+def test_the_latency_that_scales_is_that_of_the_objective_s_percentile() -> None:
+    [trigger, _] = scaling_of(
+        worker_of(
+            load={"metric": "timeToFirstToken"}, objectives={"timeToFirstTokenMs": {"p50": 90, "p95": 900}}
+        )
+    ).triggers
+    assert "histogram_quantile(0.95, " in trigger.query
+    assert "The objective is 900 ms" in trigger.why
+
+
 @pytest.mark.parametrize("metric", ["queueLength", "timeToFirstToken"])
 def test_a_tighter_first_token_lowers_the_target(metric: str) -> None:
     loose = target(metric, objectives={"timeToFirstTokenP90Ms": 4000})

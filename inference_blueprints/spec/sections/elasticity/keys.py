@@ -38,9 +38,9 @@ class LoadScaling(Section):
 
     metric: LoadMetric | None = None
     """The measured load: tokens of running and waiting requests (`tokensInFlight`), waiting requests
-    (`queueLength`), the used share of the KV cache (`kvCacheUse`), or the 90th percentile of the time to
-    first token (`timeToFirstToken`). Without it, `tokensInFlight`; workers that do both prefill and decode
-    also scale by `queueLength`."""
+    (`queueLength`), the used share of the KV cache (`kvCacheUse`), or the time to first token
+    (`timeToFirstToken`): its 90th percentile, or the highest that has an objective if the 90th has none.
+    Without it, `tokensInFlight`; workers that do both prefill and decode also scale by `queueLength`."""
     target: float | None = Field(default=None, gt=0.0, le=1_000_000_000.0)
     """Value at which no worker is added: per worker, as tokens or requests; for `kvCacheUse` a share from 0
     to 1, for `timeToFirstToken` milliseconds. Without it, `plan` computes and explains the value."""

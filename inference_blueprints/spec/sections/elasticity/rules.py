@@ -9,7 +9,14 @@ from inference_blueprints.spec.cron import keda_cron_faults
 from inference_blueprints.spec.derived import PlacedWorkers, each_workers
 from inference_blueprints.spec.invalid_values import usable
 from inference_blueprints.spec.rule import rule
-from inference_blueprints.spec.types import Floor, LoadScaling, ReplicaRange, Spec
+from inference_blueprints.spec.types import (
+    FIRST_TOKEN,
+    Floor,
+    LoadScaling,
+    ReplicaRange,
+    Spec,
+    tail_objective,
+)
 from inference_blueprints.spec.wording import Path, quote
 from inference_contracts.errors import Finding
 
@@ -126,11 +133,13 @@ def load_is_measured(spec: Spec) -> Iterator[Finding]:
 def latency_has_an_objective(spec: Spec) -> Iterator[Finding]:
     """Check that workers that scale by the time to first token have a target, or an objective for it."""
     for placed, path, load in _loads(spec):
-        objectives = placed.deployment.model.objectives
-        if load.metric == "timeToFirstToken" and not (load.target or objectives.time_to_first_token_p90_ms):
+        stated = placed.deployment.model.objectives.stated
+        if load.metric != "timeToFirstToken" or load.target:
+            continue
+        if tail_objective(stated, FIRST_TOKEN) is None:
             message = (
                 "got 'timeToFirstToken', and the model has no objective from which its target follows; set "
-                "'objectives.timeToFirstTokenP90Ms' of the model, or 'target' here"
+                "'objectives.timeToFirstTokenMs' of the model, or 'target' here"
             )
             yield Finding((*path, "metric"), message)
 

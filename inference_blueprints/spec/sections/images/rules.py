@@ -24,10 +24,6 @@ _TOKENS = {
     "output_tokens": "outputTokens",
     "shared_prefix_ratio": "sharedPrefixRatio",
 }
-_OBJECTIVES = {
-    "time_to_first_token_p90_ms": "timeToFirstTokenP90Ms",
-    "time_per_output_token_p90_ms": "timePerOutputTokenP90Ms",
-}
 _LOADS_OF_TOKENS = ("tokensInFlight", "kvCacheUse", "timeToFirstToken")
 
 
@@ -131,9 +127,8 @@ def image_model_has_no_settings_of_text(spec: Spec) -> Iterator[Finding]:
                 "bits; remove it"
             )
             yield Finding((*path, "weights", "type"), message)
-        for name, key in _OBJECTIVES.items():
-            if getattr(model.objectives, name) is not None:
-                yield Finding((*path, "objectives", key), _NO_TEXT)
+        for each in model.objectives.stated:
+            yield Finding((*path, "objectives", *each.path), _NO_TEXT)
 
 
 @rule

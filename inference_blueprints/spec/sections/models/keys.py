@@ -24,6 +24,7 @@ from inference_blueprints.spec.section import (
 from inference_blueprints.spec.sections.elasticity.keys import MeasuredStart, ReplicaRange, ScaledBy
 from inference_blueprints.spec.sections.gguf.keys import Gguf
 from inference_blueprints.spec.sections.images.keys import Media
+from inference_blueprints.spec.sections.models.objectives import Objective, Objectives, deadline_objective
 from inference_blueprints.spec.sections.stacks.keys import (
     Frontend,
     KvCache,
@@ -186,15 +187,6 @@ STACK_OF_ENGINE: Final[Mapping[str, str]] = MappingProxyType(
 )
 
 
-class Objectives(Section):
-    """Latency objectives of the deployments."""
-
-    time_to_first_token_p90_ms: float | None = Field(default=None, gt=0.0)
-    """Time to first token, 90th percentile, in milliseconds."""
-    time_per_output_token_p90_ms: float | None = Field(default=None, gt=0.0)
-    """Time per output token, 90th percentile, in milliseconds."""
-
-
 class RealTime(Section):
     """Callers that wait only a short time for the whole answer, such as ad servers."""
 
@@ -203,6 +195,11 @@ class RealTime(Section):
     the fallback."""
     fallback_percent: float = Field(default=1.0, gt=0.0, le=100.0)
     """Largest share of calls that may end with the fallback, in percent."""
+
+    @property
+    def objective(self) -> Objective:
+        """The deadline as an objective for whole requests."""
+        return deadline_objective(self.deadline_millis, self.fallback_percent)
 
 
 def _form_of_replicas(value: Any) -> str:
@@ -334,6 +331,12 @@ class Model(Section):
     @classmethod
     def _engine_decides_the_stack(cls, value: Any) -> Any:
         return cls.completed(value) if isinstance(value, dict) else value
+
+    @property
+    def stated_objectives(self) -> tuple[Objective, ...]:
+        """Every stated objective: those of `objectives`, and the deadline of `realTime`."""
+        deadline = () if self.real_time is None else (self.real_time.objective,)
+        return (*self.objectives.stated, *deadline)
 
     @property
     def makes_images(self) -> bool:

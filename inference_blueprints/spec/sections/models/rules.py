@@ -4,10 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from pydantic.alias_generators import to_snake
+
 from inference_blueprints.spec.derived import divided, each_deployment
 from inference_blueprints.spec.invalid_values import usable
 from inference_blueprints.spec.rule import duplicate_names, rule
-from inference_blueprints.spec.types import Model, Spec, mean_tokens
+from inference_blueprints.spec.types import (
+    FIRST_TOKEN,
+    LATENCY_NAMES,
+    WHOLE_REQUEST,
+    Model,
+    Objective,
+    Spec,
+    mean_tokens,
+)
 from inference_blueprints.spec.wording import Path, quote
 from inference_contracts.errors import Finding
 
@@ -55,12 +65,57 @@ def embedding_model_has_no_settings_of_answers(spec: Spec) -> Iterator[Finding]:
                 "does not count on cached prefixes; remove it"
             )
             yield Finding((*path, "workload", "sharedPrefixRatio"), message)
-        for name, key in (
-            ("time_to_first_token_p90_ms", "timeToFirstTokenP90Ms"),
-            ("time_per_output_token_p90_ms", "timePerOutputTokenP90Ms"),
-        ):
-            if getattr(model.objectives, name) is not None:
-                yield Finding((*path, "objectives", key), _NO_TEXT)
+        for each in model.objectives.stated:
+            yield Finding((*path, "objectives", *each.path), _NO_TEXT)
+
+
+# Rules on objectives.
+
+
+@rule
+def objective_is_stated_once(spec: Spec) -> Iterator[Finding]:
+    """Check that each latency with objectives has a percentile, and that none is stated twice."""
+    for index, model in usable(spec.models):
+        path = ("spec", "models", index, "objectives")
+        for kind in LATENCY_NAMES:
+            section = getattr(model.objectives, to_snake(kind))
+            if section is not None and not section.model_dump(exclude_none=True):
+                yield Finding((*path, kind), "got no percentile; state at least one of p50, p90, p95 and p99")
+        seen: dict[tuple[str, float], Objective] = {}
+        for each in model.objectives.stated:
+            first = seen.setdefault((each.kind, each.percentile), each)
+            if first is not each:
+                message = (
+                    f"got {each.limit_ms:g}, but '{first.key}' states the same percentile, "
+                    f"{first.limit_ms:g}; remove one of them"
+                )
+                yield Finding((*path, *each.path), message)
+
+
+@rule
+def objectives_agree(spec: Spec) -> Iterator[Finding]:
+    """Check that no percentile has a lower limit than a smaller one, and no request than its first token."""
+    for index, model in usable(spec.models):
+        stated = model.objectives.stated
+        for each in stated:
+            # Of each request, the first token comes no later than the whole answer.
+            kinds = (each.kind, FIRST_TOKEN) if each.kind == WHOLE_REQUEST else (each.kind,)
+            for kind in kinds:
+                below = [
+                    other
+                    for other in stated
+                    if other.kind == kind
+                    and (other.percentile < each.percentile or kind != each.kind)
+                    and other.percentile <= each.percentile
+                    and other.limit_ms > each.limit_ms
+                ]
+                if below:
+                    largest = max(below, key=lambda other: other.limit_ms)
+                    message = (
+                        f"got {each.limit_ms:g}, less than {largest.limit_ms:g} of '{largest.key}', which "
+                        "cannot take longer; raise this one, or lower the other"
+                    )
+                    yield Finding(("spec", "models", index, "objectives", *each.path), message)
 
 
 @rule

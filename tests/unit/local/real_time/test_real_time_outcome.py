@@ -51,6 +51,23 @@ def test_a_missed_goal_is_bad(views: list[PageView]) -> None:
     assert outcome(*views).is_bad
 
 
+def test_the_percentile_of_the_deadline_follows_the_share_of_fallbacks() -> None:
+    """With 5 % fallbacks, the 99th percentile was held against the deadline: 2 % of late pages missed it."""
+    views = [*[PageView(0.1)] * 98, PageView(0.31), PageView(0.31)]
+    found = outcome(*views)
+    assert found.is_bad
+    assert not dataclasses.replace(
+        outcome_of(
+            views,
+            ["small"],
+            deadline_ms=300.0,
+            fallback_limit=0.05,
+            requests_per_second=20.0,
+            warm_up_requests=0,
+        )
+    ).is_bad
+
+
 def test_without_java_nothing_is_claimed() -> None:
     skipped = RealTimeOutcome(models=("small",), skipped="mvn not found")
     assert not skipped.is_bad

@@ -136,7 +136,7 @@ def result_of(*outcomes: RequestOutcome, model: str = "qwen3-8b", elapsed: float
 def run_of(result: ReplayResult, *, objectives: Objectives | None = None, profiled: bool = True) -> ModelRun:
     profile = catalog.latency_profile("Qwen/Qwen3-8B", "l40s", 1, "vllm") if profiled else None
     assert profiled == (profile is not None)
-    return ModelRun("http://127.0.0.1:4000/v1", result, objectives or Objectives(), profile)
+    return ModelRun("http://127.0.0.1:4000/v1", result, (objectives or Objectives()).stated, profile)
 
 
 def summary_of(document: dict[str, Any]) -> PlanSummary:

@@ -15,7 +15,7 @@ def _object(**properties: dict[str, Any] | list[Any]) -> dict[str, Any]:
 
 
 _STRING, _NUMBER, _COUNT = {"type": "string"}, {"type": "number"}, {"type": "integer", "minimum": 0}
-_PERCENTILES = _object(p50=_NUMBER_OR_NULL, p90=_NUMBER_OR_NULL, p99=_NUMBER_OR_NULL)
+_PERCENTILES = _object(p50=_NUMBER_OR_NULL, p90=_NUMBER_OR_NULL, p95=_NUMBER_OR_NULL, p99=_NUMBER_OR_NULL)
 _PER_TOKENS = {"anyOf": [{"type": "null"}, _object(inputAndOutput=_NUMBER, output=_NUMBER)]}
 _LENGTH = _object(stated=_COUNT, sent=_NUMBER, counted=_NUMBER_OR_NULL)
 _MEASUREMENT: dict[str, dict[str, Any]] = {
@@ -184,6 +184,7 @@ _REAL_TIME = _object(
     fallbackReasons={"type": "object", "additionalProperties": {"type": "integer", "minimum": 1}},
     p50Ms=_NUMBER_OR_NULL,
     p99Ms=_NUMBER_OR_NULL,
+    inTimeMs=_NUMBER_OR_NULL,
     deadlineMs=_NUMBER_OR_NULL,
     fallbackLimit=_NUMBER_OR_NULL,
     requestsPerSecond=_NUMBER,
@@ -211,8 +212,8 @@ _STREAMING = _object(
     kills=_COUNT,
     recoverySeconds=_NUMBER_OR_NULL,
     eventToSignalMs=_object(p50=_NUMBER_OR_NULL, p99=_NUMBER_OR_NULL, longest=_NUMBER_OR_NULL),
-    waitingMs=_object(p50=_NUMBER_OR_NULL, p90=_NUMBER_OR_NULL, p99=_NUMBER_OR_NULL),
-    processingMs=_object(p50=_NUMBER_OR_NULL, p90=_NUMBER_OR_NULL, p99=_NUMBER_OR_NULL),
+    waitingMs=_PERCENTILES,
+    processingMs=_PERCENTILES,
     prefixCacheHitRatio=_NUMBER_OR_NULL,
     eventsPerSecond=_NUMBER,
 )

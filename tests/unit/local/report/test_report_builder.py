@@ -13,7 +13,7 @@ import yaml
 from inference_blueprints.measure.statistics import capacity_of
 from inference_blueprints.report.plan.section import PlanSummary
 from inference_blueprints.resources import blueprints_directory
-from inference_blueprints.spec.types import Objectives
+from inference_blueprints.spec.types import LatencyPercentiles, Objectives
 from inference_local.report import as_dict, curl_line
 from inference_local.serving.platform_parts import PlatformPart
 from inference_local.worker_kills import WorkerLoss
@@ -111,7 +111,7 @@ def test_workers_that_followed_the_load_are_priced_by_the_gpus_that_they_held(
 def test_without_any_answer_figures_are_null_and_the_shape_stays(report_of: ReportOf) -> None:
     document = as_dict(report_of(run_of(result_of(failed(0.0, "HTTP 500"), failed(1.0, "HTTP 503")))))
     jsonschema.validate(document, SCHEMA)
-    assert document["ttftMs"] == {"p50": None, "p90": None, "p99": None}
+    assert document["ttftMs"] == {"p50": None, "p90": None, "p95": None, "p99": None}
     assert document["prefixCacheHitRatio"] is None
     assert document["throughputPerGpuTokensPerSecond"] is None
     assert document["pricePerMillionTokensUsd"] is None
@@ -121,8 +121,10 @@ def test_without_any_answer_figures_are_null_and_the_shape_stays(report_of: Repo
 def test_latencies_are_those_of_the_answered_requests(report_of: ReportOf) -> None:
     outcomes = [answered(float(number), 100.0 * (number + 1), token_ms=20.0) for number in range(11)]
     document = as_dict(report_of(run_of(result_of(*outcomes, failed(99.0, "HTTP 500")))))
-    assert document["ttftMs"] == pytest.approx({"p50": 600.0, "p90": 1000.0, "p99": 1090.0})
-    assert document["timePerOutputTokenMs"] == pytest.approx({"p50": 20.0, "p90": 20.0, "p99": 20.0})
+    assert document["ttftMs"] == pytest.approx({"p50": 600.0, "p90": 1000.0, "p95": 1050.0, "p99": 1090.0})
+    assert document["timePerOutputTokenMs"] == pytest.approx(
+        {"p50": 20.0, "p90": 20.0, "p95": 20.0, "p99": 20.0}
+    )
     assert document["endToEndMs"]["p50"] == pytest.approx(600.0 + 20.0 * (ANSWER - 1))
     assert document["prefixCacheHitRatio"] == pytest.approx(0.25)
 
@@ -173,6 +175,22 @@ def test_objectives_are_held_against_the_ninetieth_percentile(
         {"name": "timeToFirstTokenP90Ms", "limitMs": limit, "measuredMs": 100.0, "met": met}
     )
     assert document["objectivesMet"] is met
+
+
+def test_each_percentile_and_the_whole_request_are_held_against_their_own_limit(report_of: ReportOf) -> None:
+    """Every objective was compared with the 90th percentile, and whole requests with none."""
+    outcomes = [answered(float(number), 100.0 + number) for number in range(101)]
+    objectives = Objectives(
+        time_to_first_token_ms=LatencyPercentiles(p50=151.0, p95=194.0),
+        request_ms=LatencyPercentiles(p99=60_000.0),
+    )
+    found = as_dict(report_of(run_of(result_of(*outcomes), objectives=objectives)))["models"][0]["objectives"]
+    assert [(each["name"], each["met"]) for each in found] == [
+        ("timeToFirstTokenMs.p50", True),
+        ("timeToFirstTokenMs.p95", False),
+        ("requestMs.p99", True),
+    ]
+    assert [each["measuredMs"] for each in found[:2]] == pytest.approx([150.0, 195.0])
 
 
 def test_without_objectives_nothing_is_met_or_missed(report_of: ReportOf) -> None:

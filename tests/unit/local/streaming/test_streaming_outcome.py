@@ -39,8 +39,8 @@ OUTCOME = StreamingOutcome(
     kills=1,
     recovery_seconds=8.55,
     event_to_signal_ms=EventToSignal(868.0, 1297.2, 9704.2),
-    waiting_ms=Percentiles(520.0, 610.0, 700.0),
-    processing_ms=Percentiles(348.0, 410.0, 640.0),
+    waiting_ms=Percentiles(520.0, 610.0, 650.0, 700.0),
+    processing_ms=Percentiles(348.0, 410.0, 500.0, 640.0),
     prefix_cache_hit_ratio=0.6,
     events_per_second=21.5,
 )

@@ -9,16 +9,20 @@ from inference_blueprints.measure.benchmarking import benchmark_text
 from inference_blueprints.measure.benchmarking.benchmark import Benchmark, Bounds, generate_requests
 from inference_blueprints.measure.benchmarking.benchmark_text import Tuned
 from inference_blueprints.measure.completions.completion_client import RequestOutcome, TokenUsage
-from inference_blueprints.measure.simulation.highest_rate import LatencyLimits
 from inference_blueprints.measure.simulation.offline_replay import Latencies, SimulatedReplay
-from inference_blueprints.measure.statistics import Basis, ServingCapacity, measure
+from inference_blueprints.measure.statistics import Basis, ServingCapacity, measure, percentile_of
 from inference_blueprints.measure.tuning.tuning_text import rank_configurations
 from inference_blueprints.report.tables import terminal_table
 from inference_blueprints.serving.traffic import own_means
+from inference_blueprints.spec.types import EACH_TOKEN, FIRST_TOKEN, JudgedObjective, Objectives, judge
 
 CAPACITY = ServingCapacity(accelerators=2, usd_per_hour=4.5, price_note="")
 REPLAYED = SimulatedReplay(
-    Latencies(300.0, 489.0, 500.0), Latencies(40.0, 47.05, 48.0), Latencies(1.0, 2.0, 3.0), 2.0, 0.0
+    Latencies(300.0, 489.0, 495.0, 500.0, 501.0),
+    Latencies(40.0, 47.05, 47.5, 48.0, 49.0),
+    Latencies(1.0, 2.0, 2.5, 3.0, 4.0),
+    2.0,
+    0.0,
 )
 
 
@@ -28,6 +32,11 @@ def outcome(number: int, first_ms: float, each_ms: float) -> RequestOutcome:
     first = sent + first_ms / 1e3
     last = first + 199 * each_ms / 1e3
     return RequestOutcome(sent, sent, first, last, last, TokenUsage(3000, 200, 300))
+
+
+def judged(outcomes: list[RequestOutcome], first_ms: float, each_ms: float) -> tuple[JudgedObjective, ...]:
+    wanted = Objectives(time_to_first_token_p90_ms=first_ms, time_per_output_token_p90_ms=each_ms)
+    return judge(wanted.stated, percentile_of(outcomes))
 
 
 @pytest.fixture(scope="module")
@@ -43,7 +52,7 @@ def found() -> Benchmark:
         questions=generate_requests(own_means(blueprint.spec.models[0]), Bounds(5.0, 10, 8192)),
         measurement=measure(outcomes, Basis(10.0, CAPACITY, simulated=False, profiled=True)),
         capacity=CAPACITY,
-        limits=LatencyLimits(1000.0, 50.0),
+        judged=judged(outcomes, 1000.0, 50.0),
         replayed=REPLAYED,
         notes=("3 of them were left out: longer than 8,192 tokens.",),
     )
@@ -52,7 +61,8 @@ def found() -> Benchmark:
 @pytest.fixture
 def tuned(found: Benchmark) -> Tuned:
     deployments = tuple(found.blueprint.spec.models[0].deployments)
-    return Tuned("sglang", deployments, 4, 8.97, 0.21, 420.0, 55.5, ("Tuned was for another demand: 4.",))
+    latencies = {(FIRST_TOKEN, 90.0): 420.0, (EACH_TOKEN, 90.0): 55.5}
+    return Tuned("sglang", deployments, 4, 8.97, 0.21, latencies, ("Tuned was for another demand: 4.",))
 
 
 def test_what_was_asked_is_said_in_one_line(found: Benchmark) -> None:
@@ -80,6 +90,7 @@ def test_the_columns_are_those_of_tune(found: Benchmark) -> None:
 
     class Nothing:
         evaluations = ()
+        objectives = tuple(each.objective for each in found.judged)
 
     theirs, ours = rank_configurations(Nothing()), benchmark_text.comparison(found)  # type: ignore[arg-type]
     assert (ours.names, ours.figures) == (theirs.names, theirs.figures)
@@ -97,7 +108,8 @@ def test_what_tune_promised_is_a_row_with_its_own_configuration(found: Benchmark
 
 
 def test_what_misses_an_objective_has_a_mark(found: Benchmark) -> None:
-    measured, _ = benchmark_text.comparison(replace(found, limits=LatencyLimits(500.0, 45.5))).rows
+    outcomes = [outcome(0, 512.4, 45.0)]
+    measured, _ = benchmark_text.comparison(replace(found, judged=judged(outcomes, 500.0, 45.5))).rows
     assert measured[-2:] == ("512*", "45.0")
 
 
@@ -115,7 +127,13 @@ def test_what_is_not_known_is_called_so(found: Benchmark) -> None:
         [RequestOutcome(0.0, 0.0, None, None, 1.0, None, "HTTP 500", "gone")] * 2,
         Basis(1.0, replace(CAPACITY, usd_per_hour=None), simulated=False, profiled=True),
     )
-    failed = replace(found, measurement=nothing, capacity=replace(CAPACITY, usd_per_hour=None), replayed=None)
+    failed = replace(
+        found,
+        measurement=nothing,
+        judged=judged([], 1000.0, 50.0),
+        capacity=replace(CAPACITY, usd_per_hour=None),
+        replayed=None,
+    )
     assert benchmark_text.comparison(failed).rows == (
         ("measured", "2x1 l40s", "vllm", "2", "unknown", "unknown", "unknown", "unknown"),
     )
@@ -127,7 +145,7 @@ def test_what_is_not_known_is_called_so(found: Benchmark) -> None:
 
 def test_the_percentiles_and_cache_hits_are_told(found: Benchmark) -> None:
     table = benchmark_text.latencies(found)
-    assert table.rows[0] == ("time to first token", "512", "512", "512")
+    assert table.rows[0] == ("time to first token", "512", "512", "512", "512")
     assert table.notes == ("10 requests, 0 failures; prefix cache hits: 10.0% of the prompt tokens.",)
 
 
@@ -139,7 +157,15 @@ def test_both_roles_of_a_disaggregated_deployment_are_named(found: Benchmark) ->
 
 def test_machines_get_the_same(found: Benchmark, tuned: Tuned) -> None:
     values = benchmark_text.as_dict(found, tuned)
-    assert values["measured"] == {
+    measured = values["measured"]
+    assert measured.pop("judged")[1] == {
+        "kind": "timePerOutputTokenMs",
+        "percentile": 90.0,
+        "limitMs": 50.0,
+        "valueMs": pytest.approx(45.0),
+        "met": True,
+    }
+    assert measured == {
         "timeToFirstTokenP90Ms": pytest.approx(512.4),
         "timePerOutputTokenP90Ms": pytest.approx(45.0),
         "usdPerMillionTokens": pytest.approx(0.390625),

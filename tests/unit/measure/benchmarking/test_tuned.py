@@ -9,7 +9,7 @@ import pytest
 from inference_blueprints.loading import load_blueprint
 from inference_blueprints.measure.benchmarking.benchmark_text import read_tuned
 from inference_blueprints.serving.traffic import own_means
-from inference_blueprints.spec.types import Model, Workload
+from inference_blueprints.spec.types import EACH_TOKEN, FIRST_TOKEN, Model, Workload
 from inference_contracts.errors import UserError
 
 # Of `blueprints tune quickstart-g6e --output json`, without what is not read.
@@ -48,7 +48,7 @@ def written(folder: Path, document: Any) -> Path:
 def test_the_best_configuration_is_read_and_the_same_one_needs_no_word(tmp_path: Path) -> None:
     tuned = read_tuned(written(tmp_path, TUNE), model(), own_means(model()))
     assert (tuned.engine, tuned.accelerators, tuned.usd_per_hour) == ("vllm", 2, 4.48416)
-    assert (tuned.time_to_first_token_p90_ms, tuned.time_per_output_token_p90_ms) == (489.05, 47.05)
+    assert tuned.latencies_ms == {(FIRST_TOKEN, 90): 489.05, (EACH_TOKEN, 90): 47.05}
     assert tuned.notes == ()
 
 

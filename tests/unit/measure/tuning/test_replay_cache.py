@@ -19,7 +19,9 @@ from inference_contracts.errors import UserError
 
 FIRST = Series(seed=0, requests=10)
 
-RESULT = SimulatedReplay(Latencies(1, 2, 3), Latencies(4, 5, 6), Latencies(7, 8, 9), 10.0, 0.5)
+RESULT = SimulatedReplay(
+    Latencies(1, 2, 3, 4, 5), Latencies(4, 5, 6, 7, 8), Latencies(7, 8, 9, 10, 11), 10.0, 0.5
+)
 
 
 def test_a_replay_is_read_as_it_was_kept(tmp_path: Path) -> None:

@@ -14,7 +14,6 @@ from inference_blueprints.measure.charts import (
     Dots,
     Ring,
 )
-from inference_blueprints.measure.simulation.highest_rate import LatencyLimits
 from inference_blueprints.measure.tuning.coverage import narrow_margins
 from inference_blueprints.measure.tuning.evaluation import Evaluation
 from inference_blueprints.measure.tuning.tune import Stores, Tuning, tune
@@ -25,7 +24,7 @@ from inference_blueprints.measure.tuning.tuning_text import (
     explain_choice,
     rank_configurations,
 )
-from inference_blueprints.spec.types import Blueprint
+from inference_blueprints.spec.types import EACH_TOKEN, FIRST_TOKEN, Blueprint, Objectives
 from inference_contracts.errors import UserError
 from tests.unit.measure.tuning.conftest import Silent
 
@@ -91,7 +90,7 @@ def test_an_objective_that_is_assumed_is_said(
 ) -> None:
     half = blueprint_of({", timePerOutputTokenP90Ms: 60": ""})
     found = tune(half, 0, progress, max_accelerators=4, engines_looked_at=VLLM, stores=stores)
-    assert found.limits.time_per_output_token_p90_ms == 50
+    assert [each.limit_ms for each in found.objectives] == [1000, 50]
     assert any("no objective for the time per output token" in note for note in found.notes)
 
 
@@ -99,17 +98,24 @@ def test_an_objective_that_is_assumed_is_said(
     ("first", "each", "said"),
     [
         (0.5, 0.5, []),
-        (0.97, 0.5, ["the time to first token by only 3.0%"]),
-        (0.5, 0.98, ["the time per output token by only 2.0%"]),
-        (0.99, 0.99, ["the time to first token by only 1.0%", "the time per output token by only 1.0%"]),
+        (0.97, 0.5, ["the time to first token p90 by only 3.0%"]),
+        (0.5, 0.98, ["the time per output token p90 by only 2.0%"]),
+        (
+            0.99,
+            0.99,
+            ["first token p90 by only 1.0%", "output token p90 by only 1.0%"],
+        ),
     ],
 )
 def test_an_objective_that_is_kept_by_a_hair_is_said(
     first: float, each: float, said: list[str], found: Tuning
 ) -> None:
     best = best_of(found)
-    limits = LatencyLimits(best.time_to_first_token_p90_ms / first, best.time_per_output_token_p90_ms / each)
-    notes = list(narrow_margins(best, limits))
+    wanted = Objectives(
+        time_to_first_token_p90_ms=best.percentile_ms(FIRST_TOKEN, 90) / first,
+        time_per_output_token_p90_ms=best.percentile_ms(EACH_TOKEN, 90) / each,
+    )
+    notes = list(narrow_margins(replace(best, objectives=wanted.stated)))
     assert len(notes) == len(said)
     assert all(words in note for words, note in zip(said, notes, strict=True))
 
@@ -171,7 +177,7 @@ def test_without_a_choice_none_is_marked(
     tight = blueprint_of({"timePerOutputTokenP90Ms: 60": "timePerOutputTokenP90Ms: 8"})
     found = tune(tight, 0, progress, max_accelerators=1, engines_looked_at=VLLM, stores=stores)
     assert "choice</text>" not in tuning_page(found)
-    assert "Dots meet both objectives (0)" in tuning_page(found)
+    assert "Dots meet all objectives (0)" in tuning_page(found)
 
 
 def test_the_frontier_holds_what_no_other_beats() -> None:

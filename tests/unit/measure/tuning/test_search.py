@@ -7,6 +7,7 @@ from itertools import product
 
 import pytest
 
+from inference_blueprints.measure.simulation.highest_rate import holds
 from inference_blueprints.measure.tuning.candidates import (
     Cost,
     Costing,
@@ -19,7 +20,7 @@ from inference_blueprints.measure.tuning.evaluation import Evaluation, Evaluator
 from inference_blueprints.measure.tuning.search import Bounded
 from inference_blueprints.measure.tuning.tune import Stores, bounded_shapes, demand_of, possible_shapes, tune
 from inference_blueprints.report.pricing.rates import prices_for
-from inference_blueprints.spec.types import Blueprint
+from inference_blueprints.spec.types import EACH_TOKEN, WHOLE_REQUEST, Blueprint
 from tests.unit.measure.tuning.conftest import Silent
 
 MAXIMUM = 4
@@ -104,7 +105,24 @@ def test_another_objective_asks_the_same_replays_again_and_judges_anew(
     assert loose.best is not None
     assert tight.best is not None
     assert loose.best.cost < tight.best.cost
-    assert tight.best.time_per_output_token_p90_ms <= 30
+    assert tight.best.percentile_ms(EACH_TOKEN, 90) <= 30
+
+
+def test_a_whole_request_and_high_percentiles_are_met_and_what_misses_says_which(
+    blueprint_of: Callable[..., Blueprint], stores: Stores, progress: Silent
+) -> None:
+    """The cheapest configuration was chosen by 90th percentiles of tokens, whatever else was stated."""
+    loose = tune(blueprint_of(), 0, progress, engines_looked_at=["vllm"], stores=stores).best
+    assert loose is not None
+    limit = loose.percentile_ms(WHOLE_REQUEST, 99) * 0.9
+    wanted = f"timeToFirstTokenMs: {{p50: 900, p95: 1000}}, requestMs: {{p99: {limit}}}"
+    changes = {"timeToFirstTokenP90Ms: 1000, timePerOutputTokenP90Ms: 60": wanted}
+    found = tune(blueprint_of(changes), 0, progress, engines_looked_at=["vllm"], stores=stores)
+    assert found.best is not None
+    assert found.best.percentile_ms(WHOLE_REQUEST, 99) <= limit
+    assert loose.cost <= found.best.cost
+    [again] = [each for each in found.evaluations if each.candidate == loose.candidate]
+    assert [each.objective.name for each in again.judged if not each.met] == ["whole request p99"]
 
 
 def test_every_configuration_that_is_reported_was_replayed_and_has_room(
@@ -119,7 +137,7 @@ def test_every_configuration_that_is_reported_was_replayed_and_has_room(
     for each in found.evaluations:
         assert each.candidate.accelerators <= MAXIMUM
         assert len(each.results) == series if each.keeps else len(each.results) <= series
-        assert each.keeps == all(found.limits.hold(result) for result in each.results)
+        assert each.keeps == all(holds(found.objectives, result) for result in each.results)
 
 
 def test_there_may_be_no_choice(
@@ -143,5 +161,5 @@ def test_equal_costs_are_ordered_by_a_rule_and_not_by_chance(
         TuningCandidate(WorkerShape("vllm", apart), (1, 1)),
         TuningCandidate(WorkerShape("sglang", apart), (1, 1)),
     ]
-    judged = [Evaluation(candidate, cost, (), keeps=True) for candidate in reversed(ordered)]
+    judged = [Evaluation(candidate, cost, (), ()) for candidate in reversed(ordered)]
     assert [each.candidate for each in sorted(judged, key=evaluator._rank)] == ordered

@@ -493,6 +493,25 @@ def test_the_deadline_of_real_time_is_held_against_a_whole_answer_at_the_peak(
     assert (check(answer / 1.2).is_missed, check(answer * 1.2).is_missed) == (True, None)
 
 
+def test_each_objective_has_a_bound_and_waits_at_its_percentile(
+    quickstart_document: dict[str, Any],
+) -> None:
+    """Only 90th percentiles of tokens could be stated; the bound of a whole request counted a token twice."""
+    workload = {"inputTokens": 3000, "outputTokens": 10, "peakRequestsPerSecond": 8}
+    objectives = {"timeToFirstTokenMs": {"p50": 5000, "p99": 9000}, "requestMs": {"p95": 9000}}
+    document = copy.deepcopy(quickstart_document)
+    document["spec"]["models"][0] |= {"workload": workload, "objectives": objectives}
+    document["spec"]["models"][0]["realTime"] = {"deadlineMillis": 9000, "fallbackPercent": 20}
+    half, tail, whole, deadline = _plan(document, {})[OBJECTIVES]
+    roles = resolve(parse_blueprint(yaml.safe_dump(document), "by-hand.yaml").blueprint, 0, 0)
+    assert [half.bound_ms, tail.bound_ms] == [time_to_first_token_ms(roles)] * 2
+    assert whole.bound_ms == min_answer_ms(roles)
+    assert [each.name for each in (half, whole)] == ["time to first token p50", "whole request p95"]
+    assert (deadline.name, deadline.objective) == ("deadline of real time p80", "deadlineMillis")
+    waits = [each.queued_ms / each.percentile for each in (half, tail, whole, deadline)]
+    assert waits == pytest.approx([tail.queued_ms / 99] * 4)
+
+
 def test_an_answer_of_one_token_takes_the_time_to_the_first(quickstart_document: dict[str, Any]) -> None:
     """The sections of the plan and of batch counted a time per output token for the first token too."""
     workload = {"inputTokens": 3000, "outputTokens": 1, "peakRequestsPerSecond": 2}

@@ -121,7 +121,7 @@ def test_a_month_stranded_devices_and_missed_objectives_are_said(changed: Change
     assert max(len(line) for line in text.splitlines()) <= width
     words = " ".join(text.split())
     assert "Stranded: 18 devices of pool l40s hold no worker. nodes.min keeps 20 nodes" in words
-    assert "qwen3-8b/main misses its time per output token: " in words
+    assert "qwen3-8b/main misses its time per output token p90: " in words
     assert "not priced" in words
     assert "Prices of services are those of us-east-1" in words
 
