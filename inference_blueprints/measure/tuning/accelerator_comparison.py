@@ -242,7 +242,9 @@ def _simulated(
         price = prices.usd_per_hour(kind.name, _ON_DEMAND)
         alone = operation(profile, workload, 1).time_per_output_token_ms
         if limit is not None and alone > limit:
-            why = f"{split}: {alone:.0f} ms per token for one request alone, the objective is {limit:.0f} ms"
+            why = (
+                f"{split}: {alone:,.0f} ms per token for one request alone, the objective is {limit:,.0f} ms"
+            )
             yield ComparedInstance(kind.family, kind.name, engine, None, None, price, _TOO_SLOW, why)
             continue
         answers = capacity.objective_requests_per_second * workers

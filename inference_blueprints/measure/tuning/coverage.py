@@ -108,7 +108,7 @@ def what_is_not_covered(
     longest = answer_seconds(model, demand.means)
     if demand.seconds < ANSWERS * longest:
         yield (
-            f"Requests were replayed for {demand.seconds:.0f} s, and one may take up to {longest:.0f} s: "
+            f"Requests were replayed for {demand.seconds:,.0f} s, and one may take up to {longest:,.0f} s: "
             "latencies would grow further if the same load lasted longer."
         )
 
@@ -175,15 +175,15 @@ def _trace_notes(stated: Workload, trace: UserTrace, demand: RecordedWorkload) -
     if replayed < len(trace.requests):
         yield (
             f"The busiest {replayed:,} consecutive requests of the trace's {len(trace.requests):,} were "
-            f"replayed ({demand.seconds:.0f} s); caches were empty at the start."
+            f"replayed ({demand.seconds:,.0f} s); caches were empty at the start."
         )
     if trace.rounded:
         yield "The trace's times are rounded: requests with equal times were spread up to the next time."
     if not trace.knows_prefixes:
         yield "A CSV trace does not record shared prefixes: the replay has no prefix cache hits."
     figures = {
-        "inputTokens": (f"{means.input_tokens}", means.input_tokens / stated.input_tokens),
-        "outputTokens": (f"{means.output_tokens}", means.output_tokens / stated.output_tokens),
+        "inputTokens": (f"{means.input_tokens:,}", means.input_tokens / stated.input_tokens),
+        "outputTokens": (f"{means.output_tokens:,}", means.output_tokens / stated.output_tokens),
         "peakRequestsPerSecond": (
             number(means.peak_requests_per_second),
             means.peak_requests_per_second / stated.peak_requests_per_second,

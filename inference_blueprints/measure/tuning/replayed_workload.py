@@ -23,6 +23,7 @@ from inference_blueprints.serving.estimates.request_estimates import (
 from inference_blueprints.serving.traffic import own_means
 from inference_blueprints.spec.types import WHOLE_REQUEST, LatencyKind, Model, Objective, Workload
 from inference_contracts.errors import UserError
+from inference_contracts.number_text import number
 
 Router = Literal["kv_router", "round_robin"]
 
@@ -227,8 +228,8 @@ def recorded_workload(requests: Sequence[RecordedRequest], block_tokens: int) ->
     seconds = requests[-1].arrival_seconds * len(requests) / max(1, len(requests) - 1)
     if seconds * _MAX_A_SECOND < len(requests):
         raise UserError(
-            f"{len(requests):,} requests of the trace in a row arrive within {seconds:g} seconds; at most "
-            f"{_MAX_A_SECOND:,} per second are allowed; check the unit of its times"
+            f"{len(requests):,} requests of the trace in a row arrive within {number(seconds)} seconds; at "
+            f"most {_MAX_A_SECOND:,} per second are allowed; check the unit of its times"
         )
     tokens = sum(request.input_tokens for request in requests)
     seen: set[int] = set()

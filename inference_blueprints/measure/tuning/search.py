@@ -117,7 +117,7 @@ class ShownProgress:
     def replaying(self, candidate: TuningCandidate) -> None:
         """Show the configuration that is being replayed."""
         workers = " + ".join(
-            f"{count}x{role.tensor_parallel_size} {role.pool}"
+            f"{count:,}x{role.tensor_parallel_size} {role.pool}"
             for count, role in zip(candidate.replicas, candidate.shape.roles, strict=True)
         )
         self.bar.update(self.task, description=f"replaying {workers} ({candidate.shape.engine})")

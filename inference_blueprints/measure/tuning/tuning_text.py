@@ -44,7 +44,7 @@ def describe_objective(tuning: Tuning) -> str:
 def describe_configuration(candidate: TuningCandidate) -> str:
     """Return a configuration as text, such as ``3x2 h200 + 1x4 h200``."""
     parts = [
-        f"{count}x{role.tensor_parallel_size} {role.pool}"
+        f"{count:,}x{role.tensor_parallel_size} {role.pool}"
         for count, role in zip(candidate.replicas, candidate.shape.roles, strict=True)
     ]
     return " + ".join(parts)
@@ -58,7 +58,9 @@ def rank_configurations(tuning: Tuning) -> TextTable:
     ]
     notes = [_TABLE_NOTE]
     if len(tuning.evaluations) > len(shown):
-        notes.append(f"{len(tuning.evaluations) - len(shown)} more were replayed; --output json lists them.")
+        notes.append(
+            f"{len(tuning.evaluations) - len(shown):,} more were replayed; --output json lists them."
+        )
     return TextTable(
         title="Replayed configurations",
         names=("", "configuration", "engine"),
@@ -70,10 +72,10 @@ def rank_configurations(tuning: Tuning) -> TextTable:
 
 def describe_effort(tuning: Tuning) -> str:
     """Return the number of replays, cached replays and skipped shapes."""
-    before = f", {tuning.from_cache} results from the cache" if tuning.from_cache else ""
+    before = f", {tuning.from_cache:,} results from the cache" if tuning.from_cache else ""
     return (
-        f"{tuning.replays} replays{before}; {tuning.left_out} of {tuning.shapes} kinds of configuration "
-        "were skipped because they cannot cost less than the best one."
+        f"{tuning.replays:,} replays{before}; {tuning.left_out:,} of {tuning.shapes:,} kinds of "
+        "configuration were skipped because they cannot cost less than the best one."
     )
 
 
@@ -141,9 +143,9 @@ def _row(place: str, evaluation: Evaluation, tuning: Tuning) -> tuple[str, ...]:
         place,
         describe_configuration(evaluation.candidate),
         evaluation.candidate.shape.engine,
-        str(evaluation.candidate.accelerators),
+        f"{evaluation.candidate.accelerators:,}",
         "unknown" if hourly is None else f"{hourly:,.2f}",
-        "unknown" if per_million is None else f"{per_million:.3f}",
+        "unknown" if per_million is None else f"{per_million:,.3f}",
         *map(latency_cell, evaluation.judged),
     )
 
@@ -158,8 +160,8 @@ def _described(evaluation: Evaluation) -> str:
 def _price(tuning: Tuning, evaluation: Evaluation) -> str:
     per_million = tuning.usd_per_million_tokens(evaluation)
     if per_million is None:
-        return f"{evaluation.candidate.accelerators} accelerators"
-    return f"{per_million:.3f} USD per million tokens"
+        return f"{evaluation.candidate.accelerators:,} accelerators"
+    return f"{per_million:,.3f} USD per million tokens"
 
 
 def _of(judged: JudgedObjective) -> str:
@@ -185,7 +187,8 @@ def _rival(tuning: Tuning, best: Evaluation) -> str:
         price = f"costs {more:.0%} more"
     elif rival.cost.accelerators > best.cost.accelerators:
         price = (
-            f"costs the same but uses {rival.cost.accelerators} accelerators, not {best.cost.accelerators}"
+            f"costs the same but uses {rival.cost.accelerators:,} accelerators, "
+            f"not {best.cost.accelerators:,}"
         )
     else:
         price = "costs the same, uses as many accelerators and has more parts"

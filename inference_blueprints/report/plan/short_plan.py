@@ -130,4 +130,7 @@ def _in_short(warning: Problem) -> str:
         if message[: match.start()].count("'") % 2 == 0:
             message = message[: match.start()]
             break
-    return f"line {warning.line}: {message}"
+    key = warning.path.rpartition(".")[2]
+    # Such as ``replicas``, for which a message like "got 30, which serve …" has no word.
+    subject = f"{key}: " if key and message.startswith(("got ", "is ", "must ")) else ""
+    return f"line {warning.line}: {subject}{message}"

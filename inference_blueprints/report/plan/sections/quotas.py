@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import inference_catalog as catalog
@@ -107,8 +107,18 @@ def ec2_quotas(summary: PlanSummary) -> TextTable:
         ("quota", "code"),
         ("vCPUs, used nodes", "vCPUs, maximum"),
         tuple(map(_quota_row, summary[QUOTAS])),
-        ("These are regional Service Quotas. New accounts usually start at 0 for accelerator instances.",),
+        tuple(_notes(summary[QUOTAS])),
     )
+
+
+def _notes(needs: Sequence[QuotaNeed]) -> Iterator[str]:
+    start = " New accounts usually start at 0 for accelerator instances." if _of_accelerators(needs) else ""
+    yield f"These are regional Service Quotas.{start}"
+
+
+def _of_accelerators(needs: Sequence[QuotaNeed]) -> bool:
+    """Return whether a quota counts instances with accelerators, not only those of processors."""
+    return any("Standard" not in need.name for need in needs)
 
 
 def _quota_row(need: QuotaNeed) -> tuple[str, ...]:
@@ -125,7 +135,8 @@ def _in_short(summary: PlanSummary) -> Iterator[ShortLine]:
     """Yield the quotas that the account needs, at the largest numbers of nodes."""
     needs = few((f"{_short_name(need)} {need.vcpu_max:,}" for need in summary[QUOTAS]), ", ")
     if needs:
-        yield Label.LIMITS, f"vCPU quotas of EC2: {needs}; new accounts have 0 for accelerators"
+        start = "; new accounts have 0 for accelerators" if _of_accelerators(summary[QUOTAS]) else ""
+        yield Label.LIMITS, f"vCPU quotas of EC2: {needs}{start}"
 
 
 def _short_name(need: QuotaNeed) -> str:

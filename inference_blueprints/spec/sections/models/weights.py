@@ -12,6 +12,7 @@ from inference_blueprints.spec.types import Spec, Weights
 from inference_blueprints.spec.wording import Path, quote, suggestion
 from inference_catalog.model import Model
 from inference_contracts.errors import Finding
+from inference_contracts.number_text import number
 
 _ENTRY_IN_CATALOGUE = (
     "set 'catalog' to an entry of the same shape, or make one from the model's config.json with "
@@ -203,7 +204,7 @@ def _differences(repository: str, entry: Model) -> Iterator[tuple[str, str]]:
         yield "size", f"the size {_text(size)}, not {_text(own)}"
     active = next(filter(None, map(_ACTIVE_SIZE.fullmatch, named[1:])), None)
     if active and not 1 / _ROUNDED <= float(active[1]) / entry.active_parameters_billion <= _ROUNDED:
-        yield "size", f"{active[1]}b active parameters, not {entry.active_parameters_billion:.3g}b"
+        yield "size", f"{active[1]}b active parameters, not {number(entry.active_parameters_billion)}b"
 
 
 def _words(name: str) -> list[str]:
@@ -234,7 +235,7 @@ def _billions(word: str) -> float | None:
 
 
 def _text(billions: float) -> str:
-    return f"{billions:g}b" if billions >= 1 else f"{billions * 1000:g}m"
+    return f"{number(billions, 5)}b" if billions >= 1 else f"{number(billions * 1000)}m"
 
 
 def _is_commit(revision: str | None) -> bool:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import replace
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 
@@ -14,12 +16,15 @@ from inference_blueprints.measure.charts import (
     Dots,
     Ring,
 )
+from inference_blueprints.measure.tuning.candidates import TuningCandidate
 from inference_blueprints.measure.tuning.coverage import narrow_margins
 from inference_blueprints.measure.tuning.evaluation import Evaluation
 from inference_blueprints.measure.tuning.tune import Stores, Tuning, tune
 from inference_blueprints.measure.tuning.tuning_page import frontier, plots, tuning_page
 from inference_blueprints.measure.tuning.tuning_text import (
     as_dict,
+    describe_configuration,
+    describe_effort,
     describe_search,
     explain_choice,
     rank_configurations,
@@ -183,3 +188,12 @@ def test_without_a_choice_none_is_marked(
 def test_the_frontier_holds_what_no_other_beats() -> None:
     points = [(1.0, 9.0), (2.0, 5.0), (3.0, 6.0), (4.0, 1.0), (4.0, 2.0)]
     assert frontier(points) == [(1.0, 9.0), (2.0, 5.0), (4.0, 1.0)]
+
+
+def test_large_numbers_have_separators() -> None:
+    counts = SimpleNamespace(replays=12345, from_cache=6789, left_out=1, shapes=2345)
+    effort = describe_effort(cast(Tuning, counts))
+    assert effort.startswith("12,345 replays, 6,789 results from the cache; 1 of 2,345 kinds")
+    shape = SimpleNamespace(roles=(SimpleNamespace(tensor_parallel_size=8, pool="h200"),))
+    candidate = cast(TuningCandidate, SimpleNamespace(replicas=(1500,), shape=shape))
+    assert describe_configuration(candidate) == "1,500x8 h200"

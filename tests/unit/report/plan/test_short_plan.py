@@ -217,6 +217,40 @@ def test_a_plan_without_faults_has_no_warning_of_its_own(changed: ChangedScene) 
     assert "warnings   none" in _printed(_summary(scene), "quickstart-g6e", 80, [])
 
 
+@pytest.mark.parametrize(
+    ("path", "message", "line"),
+    [
+        (
+            "spec.models[0].deployments[0].aggregated.replicas",
+            "got 30, which serve 2",
+            "replicas: got 30, whi",
+        ),
+        (
+            "spec.models[0].weights.tokenSecretArn",
+            "is missing: it is gated",
+            "tokenSecretArn: is missing",
+        ),
+        ("spec.network.sourceCidrs[1]", "0.0.0.0/0 admits everyone", "line 9: 0.0.0.0/0 admits everyone"),
+    ],
+)
+def test_a_warning_about_a_value_names_its_key(path: str, message: str, line: str) -> None:
+    """Red if the plan says "got 30" and not of what."""
+    warning = Problem("a.yaml", 9, 1, path, message, "warning")
+    assert line in _printed(_summary(shipped_sample("quickstart-g6e")), "a.yaml", 120, [warning])
+
+
+def test_quotas_of_processors_say_nothing_of_accelerators() -> None:
+    """Red if a fleet of Graviton is told that new accounts have 0 for accelerators."""
+
+    def quotas(name: str) -> str:
+        text = " ".join(_printed(_summary(shipped_sample(name)), "a.yaml", 120, []).split())
+        return text.partition("vCPU quotas of EC2: ")[2].partition(" read on ")[0]
+
+    assert quotas("graviton-llama-cpp").startswith("Standard ")
+    assert "accelerators" not in quotas("graviton-llama-cpp")
+    assert "new accounts have 0 for accelerators" in quotas("quickstart-g6e")
+
+
 def test_warnings_of_a_file_have_their_line_and_are_counted_from_the_fifth_on() -> None:
     file = [
         Problem("a.yaml", line, 1, "spec", f"'key: {line}' is old; remove it", "warning")
