@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -87,6 +88,11 @@ class Operation:
     time_per_output_token_ms: float
     """Mean time between two tokens of an answer, including the prefills of other requests."""
 
+    @property
+    def request_ms(self) -> float:
+        """Mean time of a request: with Little's law, requests at once / requests per second."""
+        return self.concurrent_requests / self.requests_per_second * _MS
+
 
 def operation(
     profile: LatencyProfile, workload: Workload, concurrent_requests: int, *, decodes_only: bool = False
@@ -117,6 +123,17 @@ def prefill_ms(profile: LatencyProfile, workload: Workload) -> float:
     return _interpolate(profile.prefill_isl, profile.prefill_ttft_ms, computed_prompt(workload))
 
 
+def chunk_ms(resolved: ResolvedWorkers, tokens: int) -> float | None:
+    """Return how long a worker computes so many tokens of a prompt in one step, in milliseconds.
+
+    Returns: None without a latency profile, and beyond its end.
+    """
+    profile = _own_profile(resolved, catalog.latency_profile)
+    if profile is None or not profile.covers(prompt_tokens=tokens):
+        return None
+    return _interpolate(profile.prefill_isl, profile.prefill_ttft_ms, tokens)
+
+
 def at_rate(
     profile: LatencyProfile,
     workload: Workload,
@@ -144,15 +161,21 @@ def best_within(
     time_per_output_token_ms: float,
     max_at_once: int,
     *,
+    request_ms: float = math.inf,
     decodes_only: bool = False,
 ) -> Operation:
     """Return the highest rate within a time per output token; the rate of one request if none qualifies.
 
     time_per_output_token_ms: Longest mean time between two tokens of an answer.
     max_at_once: Most concurrent requests, at least 1. Those beyond the profile's end are left out.
+    request_ms: Longest mean time of a whole request.
     """
     operations = _operations(profile, workload, max_at_once, decodes_only=decodes_only)
-    within = [each for each in operations if each.time_per_output_token_ms <= time_per_output_token_ms]
+    within = [
+        each
+        for each in operations
+        if each.time_per_output_token_ms <= time_per_output_token_ms and each.request_ms <= request_ms
+    ]
     return max(within or operations[:1], key=lambda each: each.requests_per_second)
 
 
@@ -237,15 +260,20 @@ class RoleCapacity:
 ProfileFinder = Callable[[str, str, int, str], LatencyProfile | None]
 
 
-def speeds(resolved: ResolvedWorkers, find: ProfileFinder = catalog.latency_profile) -> LatencyProfile | None:
+def speeds(
+    resolved: ResolvedWorkers,
+    find: ProfileFinder = catalog.latency_profile,
+    means: Workload | None = None,
+) -> LatencyProfile | None:
     """Return the latency profile of workers that covers their mean request; None if there is none.
 
     All profiles are of answers, and use only tensor parallelism.
 
     find: Source of profiles; the catalogue by default.
+    means: Requests of one way in; those of the deployment by default.
     """
     profile = _own_profile(resolved, find)
-    if profile is None or uncovered(profile, resolved.traffic.means, resolved.role):
+    if profile is None or uncovered(profile, means or resolved.traffic.means, resolved.role):
         return None
     return profile
 
@@ -298,7 +326,7 @@ def role_capacity(
     means: Requests of one way in, as if there were no others; those of the deployment by default.
     Returns: None without a latency profile, or without memory for one request.
     """
-    profile = speeds(resolved, find)
+    profile = speeds(resolved, find, means)
     workload, replicas = means or resolved.traffic.means, resolved.workers.maximum
     at_once = concurrent_requests(workload, worker_sizing(resolved))
     if profile is None or at_once < 1:
@@ -376,7 +404,7 @@ def time_to_first_token_ms(roles: tuple[ResolvedWorkers, ...], means: Workload |
     means: Requests of one way in; those of the deployment by default.
     Returns: None without a latency profile.
     """
-    profile = speeds(roles[0])
+    profile = speeds(roles[0], means=means)
     return None if profile is None else prefill_ms(profile, means or roles[0].traffic.means)
 
 
@@ -389,7 +417,7 @@ def min_time_per_output_token_ms(
     means: Requests of one way in; those of the deployment by default.
     Returns: None without a latency profile.
     """
-    profile = speeds(roles[-1])
+    profile = speeds(roles[-1], means=means)
     if profile is None:
         return None
     alone = operation(profile, means or roles[-1].traffic.means, 1, decodes_only=True)

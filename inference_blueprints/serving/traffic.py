@@ -66,12 +66,17 @@ class WayIn:
         return _WORDS[self.kind] + (f" '{self.name}'" if self.name else "")
 
     @property
+    def longest_tokens(self) -> int:
+        """The longest request, prompt plus answer, in tokens."""
+        return self.longest_input + self.longest_output
+
+    @property
     def longest_request_tokens(self) -> int:
-        """The longest request, prompt plus answer, in tokens, rounded up to a multiple of 1024.
+        """The length for which a worker is planned: the longest, rounded up to a multiple of 1024.
 
         Without a stated maximum, the tail of real traffic fits, and a stray request cannot fill the KV cache.
         """
-        return -(-(self.longest_input + self.longest_output) // _LENGTH_STEP) * _LENGTH_STEP
+        return -(-self.longest_tokens // _LENGTH_STEP) * _LENGTH_STEP
 
     def at(self, share: float) -> WayIn:
         """Return a part of the requests."""
@@ -181,6 +186,13 @@ def serving_deployments(spec: Spec, way: BatchQueue | StreamingJob) -> tuple[str
     """Return the deployments that answer the requests of a queue or of a streaming job."""
     model = next(each for each in spec.models if each.name == way.model)
     return tuple(way.deployments) or own_deployments(spec, model)
+
+
+def queue_path(spec: Spec, name: str) -> tuple[str | int, ...]:
+    """Return the place of a queue in the blueprint."""
+    queues = spec.batch.queues if spec.batch else []
+    index = next(index for index, queue in usable(queues) if queue.name == name)
+    return ("spec", "batch", "queues", index)
 
 
 def is_apart(way: BatchQueue | StreamingJob) -> bool:

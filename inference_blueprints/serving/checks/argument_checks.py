@@ -257,9 +257,19 @@ def _conflicts(whole: spec.Spec, model: spec.Model, names: ArgumentNames) -> Ite
     length = arguments.get(names.length)
     if isinstance(length, int) and not isinstance(length, bool) and length > 0:
         shape = model.weights.entry
-        workload = model_traffic(whole, model).means
+        traffic = model_traffic(whole, model)
+        workload = traffic.means
         needed = workload.input_tokens + workload.output_tokens
-        if length < needed:
+        stated = [way for way in traffic.ways if way.states_longest]
+        longest = max(stated, key=lambda way: way.longest_tokens, default=None)
+        if longest and length < longest.longest_tokens:
+            yield (
+                names.length,
+                f"got {length}, but requests of {longest.label} have up to {longest.longest_tokens} tokens: "
+                f"a prompt of {longest.longest_input} and an answer of {longest.longest_output}; raise "
+                f"'{names.length}', remove it, or lower 'max'",
+            )
+        elif length < needed:
             yield (
                 names.length,
                 f"got {length}, the workload needs {needed} tokens: inputTokens {workload.input_tokens} + "

@@ -27,7 +27,7 @@ from inference_blueprints.serving.estimates.worker_figures import Sizing
 from inference_blueprints.serving.nodes.node_share import node_share
 from inference_blueprints.serving.performance import fewest_replicas, serves_its_peak
 from inference_blueprints.serving.resolved import ResolvedWorkers
-from inference_blueprints.serving.traffic import model_traffic
+from inference_blueprints.serving.traffic import TAIL_FACTOR, model_traffic
 from inference_catalog.neuron import device_groups
 from inference_contracts.errors import Finding
 from inference_contracts.units import GIB, MIB, MIB_PER_GIB
@@ -83,15 +83,37 @@ def _sequence_findings(memory: MemoryEstimate, resolved: ResolvedWorkers) -> Ite
 
 
 def _tail_findings(memory: MemoryEstimate, resolved: ResolvedWorkers) -> list[Finding]:
-    """Warn if the KV cache truncates the longest requests of the workload."""
-    longest = min(resolved.traffic.longest_request_tokens, resolved.shape.context_length)
+    """Check that the KV cache, and an argument of the user, allow the longest requests.
+
+    A stated maximum must fit. Four times the mean, which the library assumes without one, is a warning.
+    """
+    traffic, names = resolved.traffic, engine_of(resolved).argument_names
+    longest = min(traffic.longest_request_tokens, resolved.shape.context_length)
     user_set = user_set_length(resolved)
-    if user_set or memory.kv_tokens >= longest:
+    if user_set:
+        assumed = TAIL_FACTOR * (traffic.means.input_tokens + traffic.means.output_tokens)
+        if traffic.states_longest or user_set >= min(assumed, resolved.shape.context_length):
+            return []  # the checks of arguments report one below a stated maximum
+        message = (
+            f"got {user_set}, so longer requests are refused; without a stated maximum, requests of "
+            f"'{resolved.label}' may have {assumed}, four times the mean; state 'max' of inputTokens and "
+            "outputTokens, or raise it"
+        )
+        path = (*resolved.model_path, "engine", resolved.model.engine.chosen, "args", names.length)
+        return [Finding(path, message, "warning")]
+    stated = max((way.longest_tokens for way in traffic.ways if way.states_longest), default=0)
+    if stated > memory.kv_tokens:
+        message = (
+            f"got {resolved.workers.tensor_parallel_size}, the KV cache of a worker holds {memory.kv_tokens} "
+            f"tokens, but the longest request has {stated}; raise it, or lower 'max'"
+        )
+        return [Finding((*resolved.path, "tensorParallelSize"), message)]
+    if memory.kv_tokens >= longest:
         return []
     message = (
         f"the KV cache of a worker holds {memory.kv_tokens} tokens, so longer requests are refused, but "
         f"requests of this workload may have {longest}; raise tensorParallelSize, or accept the limit by "
-        f"setting {engine_of(resolved).argument_names.length}"
+        f"setting {names.length}"
     )
     return [Finding((*resolved.path, "tensorParallelSize"), message, "warning")]
 

@@ -6,18 +6,25 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 
 from inference_blueprints.serving.engines.llama_cpp import bound_tokens_per_second
+from inference_blueprints.serving.engines.worker_sizing import worker_sizing
+from inference_blueprints.serving.estimates.request_estimates import answer_time
 from inference_blueprints.serving.estimates.worker_start import WorkerStart, worker_start
 from inference_blueprints.serving.performance import (
     NO_PROFILE,
     bound_ms,
+    chunk_ms,
     fewest_replicas,
+    min_answer_ms,
     role_capacity,
     serves_its_peak,
+    time_to_first_token_ms,
     why_unknown,
 )
 from inference_blueprints.serving.resolved import ResolvedWorkers
 from inference_blueprints.serving.stacks.engine_process import engine_image
-from inference_blueprints.spec.types import EACH_TOKEN, FIRST_TOKEN, WHOLE_REQUEST, judge
+from inference_blueprints.serving.traffic import own_part, queue_path
+from inference_blueprints.spec.invalid_values import usable
+from inference_blueprints.spec.types import EACH_TOKEN, FIRST_TOKEN, WHOLE_REQUEST, judge, tightest_ms
 from inference_contracts.errors import Finding
 from inference_contracts.number_text import number
 
@@ -138,3 +145,59 @@ def objective_findings(roles: Sequence[ResolvedWorkers]) -> Iterator[Finding]:
                 "types or smaller weights",
                 "warning",
             )
+
+
+# Checks that ways in do not disturb each other, and that a streaming job can wait for its answers.
+
+
+def mix_findings(roles: Sequence[ResolvedWorkers]) -> Iterator[Finding]:
+    """Refuse a queue whose prompts stop the answers of others for longer than their objective per token.
+
+    An engine computes a prompt in chunks, and each running answer waits for a chunk before its next token.
+    Separate decode workers compute no prompts.
+
+    roles: Workers of every role of a deployment.
+    """
+    resolved, limit = roles[0], tightest_ms(roles[0].model.objectives.stated, EACH_TOKEN)
+    waiting = [way for way in resolved.traffic.ways if way.kind != "queue"]
+    if len(roles) > 1 or limit is None or not waiting:
+        return
+    step, own = worker_sizing(resolved).max_num_batched_tokens, max(way.longest_input for way in waiting)
+    for queue in (way for way in resolved.traffic.ways if way.kind == "queue"):
+        chunk = min(step, queue.longest_input)
+        milliseconds = chunk_ms(resolved, chunk)
+        if chunk <= min(step, own) or milliseconds is None or milliseconds <= limit:
+            continue
+        message = (
+            f"its prompts of up to {queue.longest_input:,} tokens are computed in chunks of {chunk:,}, which "
+            f"take {milliseconds:,.0f} ms (simulated), and answers of {waiting[0].label} on deployment "
+            f"'{resolved.deployment.name}' wait so long for a token, whose objective is {limit:g} ms; name a "
+            "deployment of its own in 'deployments'"
+        )
+        yield Finding((*queue_path(resolved.blueprint.spec, queue.name), "workload"), message)
+
+
+def stream_findings(roles: Sequence[ResolvedWorkers]) -> Iterator[Finding]:
+    """Refuse a streaming job that states its requests, and whose deadline ends calls before their answer.
+
+    roles: Workers of every role of a deployment.
+    """
+    resolved = roles[0]
+    for index, job in usable(resolved.blueprint.spec.streaming):
+        way = own_part(job, resolved.traffic) if job.model == resolved.model.name else None
+        if way is None or job.workload is None:
+            continue
+        answer = min_answer_ms(tuple(roles), way.means)
+        capacity = role_capacity(roles[-1])
+        if answer is None or capacity is None:
+            continue
+        first = time_to_first_token_ms(tuple(roles), way.means) or 0.0
+        at_peak = answer_time(way.means.output_tokens, first, capacity.time_per_output_token_ms)
+        predicted = max(answer, at_peak)
+        if predicted > job.deadline_millis:
+            message = (
+                f"got {job.deadline_millis:,}, but an answer of {way.means.output_tokens} tokens on "
+                f"deployment '{resolved.deployment.name}' takes {predicted:,.0f} ms at the peak (simulated), "
+                f"so calls end before it; raise it to more than {math.ceil(predicted):,}, or add replicas"
+            )
+            yield Finding(("spec", "streaming", index, "deadlineMillis"), message)

@@ -24,9 +24,11 @@ from inference_blueprints.serving.checks.memory_checks import host_cache_finding
 from inference_blueprints.serving.checks.neuron_checks import cache_findings, neuron_findings
 from inference_blueprints.serving.checks.objective_checks import (
     coverage_findings,
+    mix_findings,
     objective_findings,
     peak_findings,
     shift_findings,
+    stream_findings,
 )
 from inference_blueprints.serving.checks.parallelism_checks import (
     disaggregation_findings,
@@ -111,6 +113,8 @@ def _model_findings(blueprint: spec.Blueprint, index: int) -> Iterator[Finding]:
             yield from peak_findings(roles)
             yield from objective_findings(roles)
             yield from shift_findings(roles)
+            yield from mix_findings(roles)
+            yield from stream_findings(roles)
 
 
 def _workers_findings(resolved: ResolvedWorkers, *, arguments_are_right: bool) -> list[Finding]:

@@ -16,7 +16,7 @@ from inference_blueprints.serving.estimates.memory_estimate import (
     image_memory,
     with_draft,
 )
-from inference_blueprints.serving.estimates.request_estimates import unique_tokens
+from inference_blueprints.serving.estimates.request_estimates import request_seconds, unique_tokens
 from inference_blueprints.serving.estimates.worker_figures import Sizing
 from inference_blueprints.serving.resolved import ResolvedWorkers
 
@@ -74,7 +74,7 @@ def worker_sizing(resolved: ResolvedWorkers) -> Sizing:
     block_size = _given(resolved, names.block_size, engine.block_size)
     kv_tokens = memory.kv_tokens // block_size * block_size
     step_tokens = _step_tokens(resolved)
-    sequences = min(kv_tokens / unique_tokens(resolved.traffic.means), step_tokens)
+    sequences = min(kv_tokens / held_tokens(resolved), step_tokens)
     kept = engine.usable_cache_share(resolved)
     length = user_set_length(resolved) or min(_wanted_length(resolved), kv_tokens)
     places = engine.places(resolved, kv_tokens, length)
@@ -89,6 +89,20 @@ def worker_sizing(resolved: ResolvedWorkers) -> Sizing:
         host_kv_tokens=kept_tokens(resolved, memory, block_size, kept * host_cache_mib(resolved)),
         nvme_kv_tokens=kept_tokens(resolved, memory, block_size, kept * nvme_cache_mib(resolved)),
     )
+
+
+def held_tokens(resolved: ResolvedWorkers) -> float:
+    """Return the mean unshared tokens of a request that runs, over all ways in.
+
+    Weighted by the requests that run at a time, and not by those that arrive: requests per second times
+    seconds per request. A long prompt stays for longer than a short one.
+    """
+    ways, objectives = resolved.traffic.ways, resolved.model.objectives
+    if len(ways) < 2:  # noqa: PLR2004 - one has nothing to be weighted with
+        return unique_tokens(resolved.traffic.means)
+    running = [way.means.peak_requests_per_second * request_seconds(way.means, objectives) for way in ways]
+    held = (each * unique_tokens(way.means) for each, way in zip(running, ways, strict=True))
+    return sum(held) / sum(running)
 
 
 def _of_images(memory: MemoryEstimate) -> Sizing:

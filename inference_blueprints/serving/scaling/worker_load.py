@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 from inference_blueprints.serving.engines.worker_sizing import worker_sizing
@@ -140,8 +141,20 @@ def _best(resolved: ResolvedWorkers, profile: LatencyProfile, at_once: int) -> t
     """Return the operation of a worker with the most load within the objectives, and why it is that."""
     workload, apart = resolved.traffic.means, resolved.role == "decode"
     limit = token_limit_ms(profile, workload, resolved.model.objectives)
-    if limit is None:
+    deadline = resolved.model.real_time.deadline_millis if resolved.model.real_time else None
+    if limit is None and deadline is None:
         _, best = at_rate(profile, workload, 0.0, at_once, decodes_only=apart)
         return best, "at its highest rate (simulated)"
-    best = best_within(profile, workload, limit, at_once, decodes_only=apart)
-    return best, f"within {number(limit, 6)} ms per output token (simulated)"
+    # Prefill workers have taken their part of the time before a decode worker begins.
+    before = prefill_ms(profile, workload) if apart else 0.0
+    best = best_within(
+        profile,
+        workload,
+        math.inf if limit is None else limit,
+        at_once,
+        request_ms=math.inf if deadline is None else deadline - before,
+        decodes_only=apart,
+    )
+    parts = [] if limit is None else [f"{number(limit, 6)} ms per output token"]
+    parts += [f"the deadline of {deadline:g} ms"] if deadline else []
+    return best, f"within {' and '.join(parts)} (simulated)"

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 import yaml
 
-from inference_blueprints.loading import LoadedBlueprint, parse_blueprint
+from inference_blueprints.loading import LoadedBlueprint, load_blueprint, parse_blueprint
 from inference_blueprints.report.plan.sections.batch import BATCH_DAYS
 from inference_blueprints.report.plan.summary import summarise
+from inference_blueprints.serving.engines.worker_sizing import held_tokens
 from inference_blueprints.serving.plan import build_plan
 from inference_blueprints.serving.resolved import resolve
+from inference_blueprints.serving.scaling.worker_load import worker_load
 from inference_blueprints.serving.traffic import further_routes, model_traffic, own_deployments, way_address
 from inference_blueprints.serving.way_capacity import longest_hours
+from inference_blueprints.spec.types import Objectives
+from inference_contracts.errors import BlueprintError
 
 #: An ad server's short requests beside long ones at night, on deployments of their own.
 ADS = """
@@ -122,6 +127,65 @@ def test_a_deadline_is_reckoned_with_the_queue_s_own_requests() -> None:
     assert alone.job_hours is not None
     assert 3 < day.job_hours < 10
     assert alone.job_hours < day.job_hours / 10
+
+
+def with_arguments(arguments: str) -> str:
+    """Return the blueprint's text with arguments of the engine."""
+    return ADS.replace(
+        "    deployments:\n", f"    engine: {{vllm: {{args: {arguments}}}}}\n    deployments:\n", 1
+    )
+
+
+def test_an_argument_below_a_stated_maximum_is_an_error() -> None:
+    """Red if an engine would refuse prompts that the file announces."""
+    with pytest.raises(BlueprintError, match="requests of queue 'nightly' have up to 30200 tokens"):
+        parse_blueprint(with_arguments("{max-model-len: 8192}"), "ads.yaml")
+
+
+def test_an_argument_below_four_times_the_mean_is_a_warning() -> None:
+    document = yaml.safe_load(ADS)
+    del document["spec"]["batch"], document["spec"]["teams"]
+    [model] = document["spec"]["models"]
+    model["workload"]["inputTokens"] = 1000
+    model["engine"] = {"vllm": {"args": {"max-model-len": 2048}}}
+    warnings = [each.message for each in parse_blueprint(yaml.safe_dump(document), "ads.yaml").warnings]
+    assert [each for each in warnings if "may have 4080, four times the mean" in each]
+
+
+def test_a_stated_maximum_must_fit_the_cache() -> None:
+    """Red if the engine starts with a shorter context than the file states, and only warns."""
+    with pytest.raises(BlueprintError, match="but the longest request has 30200"):
+        parse_blueprint(with_arguments("{gpu-memory-utilization: 0.5}"), "ads.yaml")
+
+
+def test_long_prompts_may_not_hold_up_the_tokens_of_others() -> None:
+    """Red if a queue shares a deployment whose objective its chunks exceed."""
+    text = (
+        ADS.replace("      deployments: [night]\n", "")
+        .replace("max: 4000}", "max: 1000}")
+        .replace("    deployments:\n", "    objectives: {timePerOutputTokenP90Ms: 60}\n    deployments:\n", 1)
+    )
+    with pytest.raises(BlueprintError, match=r"in chunks of 2,048, which take .* ms .* objective is 60 ms"):
+        parse_blueprint(text, "ads.yaml")
+
+
+def test_running_requests_are_weighted_by_their_time() -> None:
+    """Red if ten short requests a second hide two long ones, which fill the cache."""
+    blueprint = loaded(deployments=None).blueprint
+    tokens = held_tokens(resolve(blueprint, 0, 1)[0])
+    # Of 9/11 of 10 and 2 requests a second, 2 and 6 seconds long: 16.2 of 1,020 and 9.7 of 20,100 tokens.
+    assert tokens == pytest.approx(8180, rel=0.02)
+
+
+def test_a_deadline_decides_what_a_worker_carries() -> None:
+    """Red if only the objective per token limits the requests at once."""
+    blueprint = load_blueprint("real-time").blueprint
+    [model] = blueprint.spec.models
+    [workers] = resolve(blueprint, 0, 0)
+    late = replace(workers, model=model.model_copy(update={"real_time": None, "objectives": Objectives()}))
+    short = replace(workers, model=model.model_copy(update={"objectives": Objectives()}))
+    assert worker_load(short).requests < worker_load(late).requests
+    assert "the deadline of 300 ms" in worker_load(short).reason
 
 
 @pytest.mark.parametrize(
