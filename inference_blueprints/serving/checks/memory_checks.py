@@ -112,8 +112,8 @@ def _tail_findings(memory: MemoryEstimate, resolved: ResolvedWorkers) -> list[Fi
         return []
     message = (
         f"the KV cache of a worker holds {memory.kv_tokens} tokens, so longer requests are refused, but "
-        f"requests of this workload may have {longest}; raise tensorParallelSize, or accept the limit by "
-        f"setting {names.length}"
+        f"requests of this workload may have {longest}; raise tensorParallelSize, or state how long they "
+        "are by 'max' of inputTokens and outputTokens"
     )
     return [Finding((*resolved.path, "tensorParallelSize"), message, "warning")]
 

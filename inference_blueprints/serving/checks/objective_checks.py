@@ -185,7 +185,7 @@ def stream_findings(roles: Sequence[ResolvedWorkers]) -> Iterator[Finding]:
     resolved = roles[0]
     for index, job in usable(resolved.blueprint.spec.streaming):
         way = own_part(job, resolved.traffic) if job.model == resolved.model.name else None
-        if way is None or job.workload is None:
+        if way is None:
             continue
         answer = min_answer_ms(tuple(roles), way.means)
         capacity = role_capacity(roles[-1])

@@ -166,12 +166,15 @@ def test_every_instance_type_that_is_suggested_would_do(make_blueprint: Make) ->
 
 
 def test_a_cache_that_cuts_long_requests_off_is_a_warning(make_blueprint: Make) -> None:
-    workload = {"inputTokens": 8000, "peakRequestsPerSecond": 0.05}
+    workload: dict[str, Any] = {"inputTokens": 8000, "peakRequestsPerSecond": 0.05}
     args = {"gpu-memory-utilization": 0.5}
     [finding] = serving_findings(make_blueprint(workload=workload, engine={"vllm": {"args": args}}))
     assert finding.severity == "warning"
     assert "may have 33792" in finding.message
     args["max-model-len"] = 16_384
+    [finding] = serving_findings(make_blueprint(workload=workload, engine={"vllm": {"args": args}}))
+    assert (finding.severity, finding.path[-1]) == ("warning", "max-model-len")
+    workload |= {"inputTokens": {"mean": 8000, "max": 12_000}, "outputTokens": {"mean": 200, "max": 400}}
     assert list(serving_findings(make_blueprint(workload=workload, engine={"vllm": {"args": args}}))) == []
 
 
