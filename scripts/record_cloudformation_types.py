@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import cfnlint
+from record_kubernetes_schemas import BOUNDS_OF_VALUES
 
 from tests.releases.recorded_releases import recorded_releases
 
@@ -30,37 +31,11 @@ SCHEMAS = Path(cfnlint.__file__).parent / "data/schemas"
 REGION = "us-east-1"
 #: What a schema says about values. The rest describes, or is of cfn-lint.
 KEYWORDS = frozenset(
-    [
-        "$ref",
-        "additionalProperties",
-        "allOf",
-        "anyOf",
-        "const",
-        "definitions",
-        "dependencies",
-        "else",
-        "enum",
-        "if",
-        "items",
-        "maxItems",
-        "maxLength",
-        "maxProperties",
-        "maximum",
-        "minItems",
-        "minLength",
-        "minProperties",
-        "minimum",
-        "multipleOf",
-        "not",
-        "oneOf",
-        "pattern",
-        "patternProperties",
-        "properties",
-        "required",
-        "then",
-        "type",
-        "uniqueItems",
-    ]
+    (
+        *BOUNDS_OF_VALUES,
+        *("$ref", "additionalProperties", "allOf", "anyOf", "const", "definitions", "dependencies", "else"),
+        *("if", "items", "not", "oneOf", "patternProperties", "properties", "then"),
+    )
 )
 #: Keywords whose values are schemas by name.
 NAMED = ("definitions", "dependencies", "patternProperties", "properties")

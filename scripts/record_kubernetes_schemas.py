@@ -47,7 +47,8 @@ METADATA: Mapping[str, Any] = {
         "annotations": {"type": "object", "additionalProperties": {"type": "string"}},
     },
 }
-KEPT = (
+#: Words of JSON Schema that bound a value and hold no schema themselves.
+BOUNDS_OF_VALUES = (
     "enum",
     "exclusiveMaximum",
     "exclusiveMinimum",
@@ -190,7 +191,7 @@ def manifest_schema(group: str, version: Mapping[str, Any], kind: str, source: S
 
 def convert(schema: Mapping[str, Any]) -> dict[str, Any]:
     """Turn an OpenAPI v3 schema of Kubernetes into JSON Schema that rejects unknown fields."""
-    converted = {key: schema[key] for key in KEPT if key in schema}
+    converted = {key: schema[key] for key in BOUNDS_OF_VALUES if key in schema}
     if schema.get("x-kubernetes-int-or-string"):
         converted["type"] = ["integer", "string"]
     if schema.get("nullable"):
