@@ -7,6 +7,7 @@ The rules are those of the engines' own checks: ``vllm/config`` and ``v1/worker/
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable, Iterator, Mapping
 from types import MappingProxyType
 from typing import Literal
@@ -39,6 +40,8 @@ _JSON = (
     "structured-outputs-config",
 )
 
+#: Steps of a mean prompt that nobody wants. A step takes about as long as reading all weights.
+_MOST_STEPS = 100
 #: `supports_compute_capability` of ``v1/attention/backends/mla/prefill``.
 _BLACKWELL_PREFILL = ("FLASHINFER", "TRTLLM_RAGGED", "TOKENSPEED_MLA")
 
@@ -57,7 +60,7 @@ def start_findings(resolved: ResolvedWorkers) -> Iterator[Finding]:
     if not given:
         return
     path = (*resolved.model_path, "engine", engine, "args")
-    for name, message, severity in _memory_share(resolved):
+    for name, message, severity in (*_memory_share(resolved), *_small_steps(resolved)):
         yield Finding((*path, name), message, severity)
     every = engine_of(resolved).arguments(resolved, worker_sizing(resolved))
     for rule in _RULES.get(engine, ()):
@@ -96,6 +99,29 @@ def _memory_share(resolved: ResolvedWorkers) -> Iterator[tuple[str, str, Literal
         f"of memory with the first large step; set at most {_FULL}"
     )
     yield name, message, "warning"
+
+
+def _small_steps(resolved: ResolvedWorkers) -> Iterator[tuple[str, str, Literal["error", "warning"]]]:
+    """Yield the tokens of a step, if a mean prompt takes very many steps: engines start with one token."""
+    name = engine_of(resolved).argument_names.step_tokens
+    step, means = _count(resolved.model.engine.arguments, name), resolved.traffic.means
+    if resolved.role == "decode" or not step:
+        return
+    if resolved.model.engine.sglang and step < resolved.data_parallel_size:
+        message = (
+            f"got {step}, which SGLang divides among {resolved.data_parallel_size} ranks: none is left for "
+            f"one; set {resolved.data_parallel_size} or more times what a step may have"
+        )
+        yield name, message, "error"
+        return
+    of_rank = step // resolved.data_parallel_size if resolved.model.engine.sglang else step
+    steps = math.ceil(means.input_tokens * (1 - means.shared_prefix_ratio) / of_rank)
+    if steps > _MOST_STEPS:
+        message = (
+            f"got {step}, with which a mean prompt takes {steps:,} steps before its first token; set at "
+            f"least {math.ceil(means.input_tokens / _MOST_STEPS):,}, or remove it"
+        )
+        yield name, message, "warning"
 
 
 Arguments = Mapping[str, object]
@@ -209,6 +235,12 @@ def _blocks_of_tensorrt(_: ResolvedWorkers, every: Arguments) -> _Found:
 
 
 def _steps_of_tensorrt(_: ResolvedWorkers, every: Arguments) -> _Found:
+    """Check tokens of a step.
+
+    The unit of a part of a prompt is a block (``chunk_unit_size`` in
+    ``_torch/pyexecutor/py_executor_creator.py``); its builder wants ``max_num_tokens`` of at least a block;
+    prompts that are not divided are refused by ``_check_arguments`` in ``llmapi/llm.py``.
+    """
     step, sequences = _count(every, "max-num-tokens"), _count(every, "max-batch-size")
     if step and sequences and step < sequences:
         message = (
@@ -216,6 +248,20 @@ def _steps_of_tensorrt(_: ResolvedWorkers, every: Arguments) -> _Found:
             f"{sequences}; set 'max-num-tokens' to {sequences} or more"
         )
         yield from ((name, message) for name in ("max-num-tokens", "max-batch-size"))
+    block, length = _count(every, "kv-block-size"), _count(every, "max-seq-len")
+    if step and block and step < block:
+        yield (
+            "max-num-tokens",
+            f"but a part of a prompt is whole blocks of {block} tokens, so no prompt is ever computed; set "
+            f"{block} or more, or remove it",
+        )
+    elif step and step < length and every.get("trtllm.enable_chunked_prefill") in ("false", False):
+        message = (
+            f"and without parts of prompts, each above 'max-num-tokens' ({step}) is refused: 'The sum of "
+            "prompt length … should not exceed max_num_tokens'; remove 'trtllm.enable_chunked_prefill', or "
+            f"set 'max-num-tokens: {length}'"
+        )
+        yield from ((name, message) for name in ("max-num-tokens", "trtllm.enable_chunked_prefill"))
 
 
 def _count(every: Arguments, name: str) -> int:

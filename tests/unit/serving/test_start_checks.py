@@ -88,6 +88,14 @@ def found(blueprint: Blueprint) -> list[Finding]:
             "must be a multiple of 'page-size' 64",
         ),
         ("tensorrtLlm", {"kv-block-size": 48}, {}, "must be a power of two"),
+        ("tensorrtLlm", {"max-num-tokens": 10, "max-batch-size": 4}, {}, "is whole blocks of 32 tokens"),
+        ("tensorrtLlm", {"max-num-tokens": 63, "kv-block-size": 64, "max-batch-size": 4}, {}, "blocks of 64"),
+        (
+            "tensorrtLlm",
+            {"trtllm.enable_chunked_prefill": "false", "max-num-tokens": 2048},
+            {},
+            "each above 'max-num-tokens' (2048) is refused",
+        ),
     ],
 )
 def test_what_stops_at_the_start_is_an_error(
@@ -117,6 +125,41 @@ def test_a_share_that_may_be_too_much_is_a_warning(make_blueprint: Make) -> None
     [finding] = found(make_blueprint(engine={"vllm": {"args": {"gpu-memory-utilization": 0.97}}}))
     assert finding.severity == "warning"
     assert "set at most 0.95" in finding.message
+
+
+@pytest.mark.parametrize(
+    ("engine", "args", "steps"),
+    [
+        ("vllm", {"max-num-batched-tokens": 10, "max-num-seqs": 4}, "300"),
+        ("vllm", {"max-num-batched-tokens": 1, "max-num-seqs": 1}, "3,000"),
+        ("sglang", {"chunked-prefill-size": 16, "page-size": 1}, "188"),
+        ("tensorrtLlm", {"max-num-tokens": 32, "kv-block-size": 16}, None),
+        ("vllm", {"max-num-batched-tokens": 512, "max-num-seqs": 4}, None),
+        ("sglang", {"chunked-prefill-size": 64, "page-size": 64}, None),
+    ],
+)
+def test_a_prompt_in_very_many_steps_is_a_doubt(
+    make_blueprint: Make, engine: str, args: dict[str, Any], steps: str | None
+) -> None:
+    """Red if an engine may take a mean prompt of 3,000 tokens a few tokens at a time, and nobody says so."""
+    findings = found(make_blueprint(engine={engine: {"args": args}}))
+    assert [each.severity for each in findings] == (["warning"] if steps else [])
+    assert all(f"takes {steps} steps" in each.message for each in findings)
+
+
+def test_a_rank_without_tokens_does_not_start(make_blueprint: Make) -> None:
+    wide = {"tensorParallelSize": 1, "dataParallelSize": 4, "replicas": 1, "expertParallel": True}
+    weights = {"huggingFace": "Qwen/Qwen3-30B-A3B-FP8"}
+    args = {"chunked-prefill-size": 3, "page-size": 1}
+    findings = found(
+        make_blueprint(
+            engine={"sglang": {"args": args}},
+            weights=weights,
+            instance_types=["g6e.12xlarge"],
+            aggregated=wide,
+        )
+    )
+    assert any("divides among 4 ranks" in each.message and each.severity == "error" for each in findings)
 
 
 @pytest.mark.parametrize(
