@@ -17,7 +17,7 @@ from inference_blueprints.render.monitoring.alarm_table import (
 )
 from inference_blueprints.render.monitoring.dashboard_table import DashboardRow, dashboard_rows
 from inference_blueprints.serving.types import ServingPlan
-from inference_blueprints.spec.types import Alarms, Canary
+from inference_blueprints.spec.types import Alarms, Canary, LatencyKind
 from inference_constructs.observability import (
     AlarmQuery,
     CanaryAlarms,
@@ -37,6 +37,7 @@ class MonitoringStack(cdk.Stack):
     platform: `metadata.name`.
     on_ecs: Whether the platform runs on Amazon ECS.
     canary: What asks every model. None if nothing does.
+    late: Latencies and percentiles of the blueprint's objectives of which the late share is recorded.
     alarms: Who is told of an alarm. None if nobody is.
     discovery_services: Names of the services of the discovery store on ECS. Empty without one.
     """
@@ -49,13 +50,14 @@ class MonitoringStack(cdk.Stack):
         platform: str,
         plan: ServingPlan,
         on_ecs: bool,
+        late: frozenset[tuple[LatencyKind, float]],
         canary: Canary | None,
         alarms: Alarms | None,
         discovery_services: Sequence[str] = (),
         env: cdk.Environment,
     ) -> None:
         super().__init__(scope, construct_id, env=env)
-        rows = platform_alarms(platform, plan, on_ecs=on_ecs)
+        rows = platform_alarms(platform, plan, on_ecs=on_ecs, late=late)
         self._platform = platform
         alarm_topic = people_topic(self, alarms) if alarms else None
         added = PromqlAlarms(
@@ -75,7 +77,7 @@ class MonitoringStack(cdk.Stack):
             ],
             alarm_topic=alarm_topic,
         )
-        dashboards = dashboard_rows(on_ecs=on_ecs)
+        dashboards = dashboard_rows(on_ecs=on_ecs, late=late)
         shown: dict[str, list[cloudwatch.IAlarm]] = {row.name: [] for row in dashboards}
         for alarm in rows:
             shown[alarm.row.dashboard].append(added.alarms[alarm.name])

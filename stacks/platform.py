@@ -178,6 +178,7 @@ class PlatformStacks:
         """Add alarms and dashboards, if the blueprint has the section that collects their metrics."""
         if self._spec.observability is None:
             return
+        from inference_blueprints.render.monitoring.recording_rules import late_latencies
         from stacks.monitoring_stack import MonitoringStack
 
         MonitoringStack(
@@ -186,6 +187,7 @@ class PlatformStacks:
             platform=self._name,
             plan=plan,
             on_ecs=self._spec.cluster.ecs is not None,
+            late=late_latencies(plan, {each.name: each.objectives for each in self._spec.models}),
             canary=self._spec.observability.canary,
             alarms=self._spec.observability.alarms,
             discovery_services=discovery_services,

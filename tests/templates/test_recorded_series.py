@@ -21,7 +21,12 @@ _NAMES = re.compile(r"\b(?:serving|pool|model|platform)_\w+")
 def observed(synthesise: Synthesise) -> Templates:
     def change(spec: dict[str, Any]) -> None:
         spec["observability"] = {}
-        spec["models"][0]["objectives"] = {"timeToFirstTokenP90Ms": 900, "timePerOutputTokenP90Ms": 40}
+        spec["models"][0]["objectives"] = {
+            "timeToFirstTokenP90Ms": 900,
+            "timePerOutputTokenP90Ms": 40,
+            "timeToFirstTokenMs": {"p50": 500, "p95": 1200},
+            "requestMs": {"p90": 8000, "p99": 9000},
+        }
 
     return synthesise(change)
 
@@ -72,7 +77,8 @@ def test_rules_select_series_of_this_platform(observed: Templates) -> None:
 
 def test_objectives_of_the_blueprint_are_in_the_rules(observed: Templates) -> None:
     late = {rule["record"] for rule in rules(observed) if "late_ratio" in rule["record"]}
-    assert len(late) == 8
+    # Four windows of each of six objectives.
+    assert len(late) == 24
 
 
 def test_one_agent_sends_each_recorded_series_and_nothing_else(observed: Templates) -> None:

@@ -30,8 +30,8 @@ def rules_bytes(blueprint: Blueprint) -> int:
     """Return an upper bound of the bytes of the recording rules, as CloudFormation sends them."""
     models = blueprint.spec.models
     roles = sum(len(deployment.workers) for model in models for deployment in model.deployments)
-    objectives = len({model.objectives.time_to_first_token_p90_ms for model in models} - {None})
-    objectives += len({model.objectives.time_per_output_token_p90_ms for model in models} - {None})
+    stated = (each for model in models for each in model.objectives.stated)
+    objectives = len({(each.kind, each.percentile, each.limit_ms) for each in stated})
     letters = sum(len(model.name) + 1 for model in models)
     mixed = len({(model.stack.chosen, model.engine.chosen) for model in models}) > 1
     return (

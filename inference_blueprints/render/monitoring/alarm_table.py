@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from string import Template
@@ -15,8 +15,9 @@ from typing import Final, Literal
 import yaml
 from pydantic import BaseModel, ConfigDict
 
-from inference_blueprints.render.monitoring.recordings import Scope
+from inference_blueprints.render.monitoring.recordings import LATE_RECORDINGS, Scope, late_name
 from inference_blueprints.serving.types import ServingPlan
+from inference_blueprints.spec.types import EACH_TOKEN, FIRST_TOKEN, LatencyKind
 
 # When a PromQL alarm of CloudWatch is raised: the times between a breach and the state.
 #
@@ -74,9 +75,8 @@ def in_alarm(
     return tuple(now for now in evaluations if contributor.evaluate(now, returned=now in returned))
 
 
-#: Shares of requests that may fail. The blueprint's objectives are 90th percentiles, so one request of ten
-#: may be late. It has no objective of availability: 99.9 % is the workbook's example.
-LATE_BUDGET: Final = 0.1
+#: Share of requests that may fail. The blueprint has no objective of availability: 99.9 % is the workbook's
+#: example. Late may be as many as the percentile of an objective allows: with the 90th, one of ten.
 ERROR_BUDGET: Final = 0.001
 #: A window with fewer requests says nothing.
 MIN_REQUESTS: Final = 20
@@ -146,6 +146,8 @@ class BurnedObjective:
     """Speeds that raise an alarm."""
     says: str
     """What happens, for the alarm's description."""
+    runbook: str = ""
+    """Beginning of its runbook's name, if it is another one's."""
 
     def query(self, rate: BurnRate) -> str:
         """Return the query of one speed, with ``$labels`` as the selector."""
@@ -157,6 +159,37 @@ class BurnedObjective:
         )
 
 
+#: Name of the alarm, and what happens, by latency.
+_LATE_NAMES: Mapping[LatencyKind, tuple[str, str]] = MappingProxyType(
+    {
+        "timeToFirstTokenMs": ("first-token-late", "First tokens come later than"),
+        "timePerOutputTokenMs": ("output-tokens-late", "Output tokens come later than"),
+        "requestMs": ("whole-requests-late", "Requests take longer than"),
+    }
+)
+#: Largest shares of late requests that alarms wait for: half of them may be late under an objective for the
+#: median, so twice as many cannot be.
+_MOST_LATE = {"fast": 0.9, "slow": 0.7}
+
+
+def _late(kind: LatencyKind, key: str, percentile: float = 90.0) -> BurnedObjective:
+    """Return the alarms of an objective for a latency.
+
+    key: Where the blueprint states it.
+    """
+    name, says = _LATE_NAMES[kind]
+    budget = round(1 - percentile / 100, 6)
+    rates = tuple(replace(each, rate=min(each.rate, _MOST_LATE[each.name] / budget)) for each in _LATE)
+    return BurnedObjective(
+        name=late_name(name, percentile, "-"),
+        recording=late_name(LATE_RECORDINGS[kind], percentile),
+        budget=budget,
+        rates=rates,
+        says=f"{says} {key}",
+        runbook=name,
+    )
+
+
 BURNED = (
     BurnedObjective(
         name="requests-failing",
@@ -165,20 +198,8 @@ BURNED = (
         rates=_FAILING,
         says="Requests fail",
     ),
-    BurnedObjective(
-        name="first-token-late",
-        recording="serving_first_token_late_ratio",
-        budget=LATE_BUDGET,
-        rates=_LATE,
-        says="First tokens come later than objectives.timeToFirstTokenP90Ms",
-    ),
-    BurnedObjective(
-        name="output-tokens-late",
-        recording="serving_output_token_late_ratio",
-        budget=LATE_BUDGET,
-        rates=_LATE,
-        says="Output tokens come later than objectives.timePerOutputTokenP90Ms",
-    ),
+    _late(FIRST_TOKEN, "objectives.timeToFirstTokenP90Ms"),
+    _late(EACH_TOKEN, "objectives.timePerOutputTokenP90Ms"),
 )
 
 
@@ -201,6 +222,8 @@ class AlarmRow(BaseModel):
     recovery_seconds: int
     elastic: bool = False
     kubernetes: bool = False
+    runbook_name: str = ""
+    """Name of the runbook, if it is another alarm's."""
 
     @property
     def dashboard(self) -> str:
@@ -210,7 +233,7 @@ class AlarmRow(BaseModel):
     @property
     def runbook(self) -> str:
         """Path of its runbook below the repository."""
-        return f"docs/runbooks/{self.name}.md"
+        return f"docs/runbooks/{self.runbook_name or self.name}.md"
 
 
 class PlatformAlarm(BaseModel):
@@ -235,25 +258,44 @@ class PlatformAlarm(BaseModel):
 
 @cache
 def alarm_rows() -> tuple[AlarmRow, ...]:
-    """Return every row: those of the file, and one per objective and burn rate."""
-    rows = [AlarmRow.model_validate(row) for row in yaml.safe_load(_FILE.read_text("utf-8"))]
-    for burned in BURNED:
-        rows += [
-            AlarmRow(
-                name=f"{burned.name}-{rate.name}",
-                scope="release",
-                says=f"{burned.says} {MEANINGS[rate.name]}.",
-                query=burned.query(rate),
-                # The windows of the recordings are long enough.
-                pending_seconds=_BURN_PENDING_SECONDS,
-                recovery_seconds=_BURN_RECOVERY_SECONDS,
-            )
-            for rate in burned.rates
-        ]
-    return tuple(rows)
+    """Return every row of any platform: those of the file, and one per objective and burn rate."""
+    rows = (AlarmRow.model_validate(row) for row in yaml.safe_load(_FILE.read_text("utf-8")))
+    return (*rows, *(row for burned in BURNED for row in _burned_rows(burned)))
 
 
-def platform_alarms(platform: str, plan: ServingPlan, *, on_ecs: bool = False) -> tuple[PlatformAlarm, ...]:
+def late_alarm_rows(late: Collection[tuple[LatencyKind, float]]) -> tuple[AlarmRow, ...]:
+    """Return the rows of a platform's objectives for other percentiles than the 90th, and for whole requests.
+
+    late: Each latency and percentile, as `late_latencies` returns them.
+    """
+    everywhere = {each.recording for each in BURNED}
+    burned = [
+        _late(kind, f"objectives.{kind}.p{percentile:g}", percentile) for kind, percentile in sorted(late)
+    ]
+    return tuple(row for each in burned if each.recording not in everywhere for row in _burned_rows(each))
+
+
+def _burned_rows(burned: BurnedObjective) -> Iterator[AlarmRow]:
+    for rate in burned.rates:
+        yield AlarmRow(
+            name=f"{burned.name}-{rate.name}",
+            scope="release",
+            says=f"{burned.says} {MEANINGS[rate.name]}.",
+            query=burned.query(rate),
+            # The windows of the recordings are long enough.
+            pending_seconds=_BURN_PENDING_SECONDS,
+            recovery_seconds=_BURN_RECOVERY_SECONDS,
+            runbook_name=f"{burned.runbook}-{rate.name}" if burned.runbook else "",
+        )
+
+
+def platform_alarms(
+    platform: str,
+    plan: ServingPlan,
+    *,
+    on_ecs: bool = False,
+    late: Collection[tuple[LatencyKind, float]] = (),
+) -> tuple[PlatformAlarm, ...]:
     """Return the alarms of a platform, each with no more contributors than CloudWatch lists.
 
     Those about elastic workers are left out if it has none, and those about Kubernetes on ECS.
@@ -262,10 +304,11 @@ def platform_alarms(platform: str, plan: ServingPlan, *, on_ecs: bool = False) -
     plan: Its serving plan. An alarm about more series than CloudWatch lists becomes several, each about some
         of the models.
     on_ecs: Whether the platform runs on Amazon ECS.
+    late: Latencies and percentiles of its objectives, as `late_latencies` returns them.
     """
     rows = (
         row
-        for row in alarm_rows()
+        for row in (*alarm_rows(), *late_alarm_rows(late))
         if (plan.is_elastic or not row.elastic) and not (on_ecs and row.kubernetes)
     )
     return tuple(alarm for row in rows for alarm in _alarms(row, platform, plan))

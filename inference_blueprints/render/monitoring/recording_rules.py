@@ -12,10 +12,10 @@ from typing import Any
 
 import yaml
 
-from inference_blueprints.render.monitoring.recordings import SCOPE_LABELS, Recording, recordings
+from inference_blueprints.render.monitoring.recordings import SCOPE_LABELS, Recording, late_name, recordings
 from inference_blueprints.serving.engines import ENGINES
 from inference_blueprints.serving.types import DeploymentPlan, ServingPlan
-from inference_blueprints.spec.types import Objectives
+from inference_blueprints.spec.types import WHOLE_REQUEST, LatencyKind, Objective, Objectives
 
 #: Upper bounds of the buckets, in seconds, as the programs report them. Prometheus 3 writes whole numbers
 #: with a point. Read in Dynamo 1.6.1; vLLM: vllm/v1/metrics/loggers.py at v0.24.0.
@@ -28,6 +28,9 @@ BUCKETS: Mapping[str, tuple[float, ...]] = {
         *(0.0, 0.0018, 0.0033, 0.0059, 0.011, 0.02, 0.035, 0.064, 0.12, 0.21, 0.38, 0.69),
         *(1.2, 2.3, 4.1, 7.4, 13.0, 24.0, 44.0, 80.0),
     ),
+    "dynamo_frontend_request_duration_seconds": (
+        *(0.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 130.0, 260.0, 510.0),
+    ),
     "vllm:time_to_first_token_seconds": (
         *(0.001, 0.005, 0.01, 0.02, 0.04, 0.06, 0.08, 0.1, 0.25, 0.5, 0.75),
         *(1.0, 2.5, 5.0, 7.5, 10.0, 20.0, 40.0, 80.0, 160.0, 640.0, 2560.0),
@@ -35,6 +38,10 @@ BUCKETS: Mapping[str, tuple[float, ...]] = {
     "vllm:inter_token_latency_seconds": (
         *(0.01, 0.025, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.75),
         *(1.0, 2.5, 5.0, 7.5, 10.0, 20.0, 40.0, 80.0),
+    ),
+    "vllm:e2e_request_latency_seconds": (
+        *(0.3, 0.5, 0.8, 1.0, 1.5, 2.0, 2.5, 5.0, 10.0, 15.0, 20.0, 30.0, 40.0, 50.0, 60.0),
+        *(120.0, 240.0, 480.0, 960.0, 1920.0, 7680.0),
     ),
 }
 #: Of a share: far below every threshold of an alarm.
@@ -117,6 +124,7 @@ class _Scope:
     matchers: tuple[str, ...]
     series: int
     limit_ms: float = 0.0
+    percentile: float = 0.0
     gpus: int = 0
     start_seconds: int = 0
 
@@ -216,14 +224,46 @@ def _releases(
     template = _template(recording, deployment)
     if template is None:
         return
-    limit = None
-    if recording.objective:
-        limit = getattr(objectives.get(deployment.model), recording.objective, None)
-        if limit is None:
-            return
     engines = "vllm:" in template
     roles = f'role=~"{"|".join(_measured_roles(deployment))}"'
-    yield _Scope(template, (here, roles) if engines else (here,), 1, limit_ms=limit or 0.0)
+    scope = _Scope(template, (here, roles) if engines else (here,), 1)
+    if recording.objective is None:
+        yield scope
+        return
+    model = objectives.get(deployment.model)
+    for each in model.stated if model else ():
+        if each.kind == recording.objective and _resolves(template, each):
+            yield replace(scope, limit_ms=each.limit_ms, percentile=each.percentile)
+
+
+def _resolves(template: str, objective: Objective) -> bool:
+    """Return whether a histogram tells apart which whole requests are late.
+
+    Requests with a limit of 0.3 s are in Dynamo's bucket of 0 to 2 s. Taken as evenly spread there, nearly
+    all of them would be late.
+    """
+    late = _LATE.match(template)
+    if late is None or objective.kind != WHOLE_REQUEST:
+        return True
+    first = next(bound for bound in BUCKETS[late[1]] if bound > 0)
+    return objective.limit_ms / 1000 >= first
+
+
+def late_latencies(
+    plan: ServingPlan, objectives: Mapping[str, Objectives]
+) -> frozenset[tuple[LatencyKind, float]]:
+    """Return each latency and percentile with an objective of which Prometheus records the late share.
+
+    objectives: Objectives by the model's name in the blueprint.
+    """
+    return frozenset(
+        (recording.objective, scope.percentile)
+        for recording in recordings()
+        if recording.objective is not None
+        for model in plan.models
+        for deployment in model.deployments
+        for scope in _releases(recording, deployment, "", objectives)
+    )
 
 
 def _roles(
@@ -303,8 +343,10 @@ def _constants(
 def _rules(recording: Recording, scope: _Scope) -> Iterator[RecordingRule]:
     selector = ",".join(scope.matchers)
     by = ", ".join(SCOPE_LABELS[recording.scope])
-    for record, window, percentile in _variants(recording):
+    for name, window, percentile in _variants(recording):
+        record = name
         if late := _LATE.match(scope.template):
+            record = f"{late_name(recording.name, scope.percentile)}_{window}"
             limit_seconds = scope.limit_ms / 1000
             expression = late_share(late[1], selector, by, window, limit_seconds=limit_seconds)
         else:

@@ -5,14 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
+from types import MappingProxyType
 from typing import Annotated, Literal
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Field
 
+from inference_blueprints.spec.types import LatencyKind
+
 Scope = Literal["release", "role", "pool", "platform"]
 
 _FILE = Path(__file__).parent / "data/recordings.yaml"
+_NINETIETH = 90.0
 #: Labels of a recorded series, by scope.
 SCOPE_LABELS: Mapping[Scope, tuple[str, ...]] = {
     "release": ("platform", "model", "release"),
@@ -36,8 +40,8 @@ class Recording(BaseModel):
     source: str
     windows: tuple[str, ...] = ()
     percentiles: tuple[int, ...] = ()
-    objective: str | None = None
-    """The attribute of `Objectives` that it needs. A deployment without it has no such series."""
+    objective: LatencyKind | None = None
+    """The latency whose objectives it needs. A deployment without one has no such series."""
     elastic: bool = False
     """Whether only a platform with elastic workers has it."""
     by: tuple[str, ...] = ()
@@ -53,6 +57,21 @@ class Recording(BaseModel):
     def labels(self) -> tuple[str, ...]:
         """Labels of the recorded series."""
         return (*SCOPE_LABELS[self.scope], *self.by)
+
+
+#: Recording of the share of what is late, by latency.
+LATE_RECORDINGS: Mapping[LatencyKind, str] = MappingProxyType(
+    {
+        "timeToFirstTokenMs": "serving_first_token_late_ratio",
+        "timePerOutputTokenMs": "serving_output_token_late_ratio",
+        "requestMs": "serving_request_late_ratio",
+    }
+)
+
+
+def late_name(name: str, percentile: float, separator: str = "_") -> str:
+    """Return the name of what is late at a percentile: that of the 90th has no suffix."""
+    return name if percentile == _NINETIETH else f"{name}{separator}p{percentile:g}"
 
 
 @cache

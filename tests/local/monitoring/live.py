@@ -14,7 +14,7 @@ import openai
 from inference_blueprints.render.monitoring.recording_rules import rule_file, rules
 from inference_blueprints.serving.plan import build_plan
 from inference_blueprints.serving.types import ServingPlan
-from inference_blueprints.spec.types import Objectives
+from inference_blueprints.spec.types import LatencyPercentiles, Objectives
 from inference_contracts.metric_labels import SYSTEM_POOL, TargetLabels
 from inference_local.processes.child_processes import ProcessGroup
 from inference_local.prometheus.local_prometheus import LocalPrometheus, ScrapeTarget
@@ -23,7 +23,11 @@ from inference_local.serving.local_serving import LocalServing
 from tests.local.monitoring.asked import MODEL, PRICE, quickstart
 from tests.local.monitoring.exporters import relabelling
 
-_OBJECTIVES = Objectives(time_to_first_token_p90_ms=2000, time_per_output_token_p90_ms=100)
+_OBJECTIVES = Objectives(
+    time_to_first_token_p90_ms=2000,
+    time_per_output_token_p90_ms=100,
+    request_ms=LatencyPercentiles(p90=60_000),
+)
 
 
 def _targets(serving: LocalServing, plan: ServingPlan, platform: str) -> list[ScrapeTarget]:

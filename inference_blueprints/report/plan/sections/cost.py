@@ -9,6 +9,7 @@ import inference_catalog as catalog
 from inference_blueprints.render.monitoring.alarm_table import platform_alarms
 from inference_blueprints.render.monitoring.dashboard_table import dashboard_rows
 from inference_blueprints.render.monitoring.platform_rules import platform_rules
+from inference_blueprints.render.monitoring.recording_rules import late_latencies
 from inference_blueprints.report.figures import CostItem, PoolSummary, ProcessSummary
 from inference_blueprints.report.plan.cells import few, usd
 from inference_blueprints.report.plan.section import Label, PlanBasis, PlanSection, PlanSummary, ShortLine
@@ -293,7 +294,8 @@ def _monitoring(basis: PlanBasis) -> MonitoringSize:
     """Return what monitors the platform, if it is observed."""
     name, spec, plan = basis.blueprint.metadata.name, basis.spec, basis.plan
     recorded = platform_rules(name, plan, spec)
-    alarms = platform_alarms(name, plan, on_ecs=spec.cluster.ecs is not None)
+    late = late_latencies(plan, {each.name: each.objectives for each in spec.models})
+    alarms = platform_alarms(name, plan, on_ecs=spec.cluster.ecs is not None, late=late)
     return MonitoringSize(
         recorded_series=sum(rule.series for rule in recorded),
         promql_alarms=len(alarms),

@@ -21,9 +21,11 @@ def test_every_panel_shows_recorded_series_of_one_unit() -> None:
 def test_every_recorded_series_of_the_platform_is_shown_or_used_by_another() -> None:
     shown = {name for row in dashboard_rows() for panel in row.panels for name in panel.series}
     hidden = {each.name for each in recordings() if not shown & set(each.series)}
-    # They limit alarms, say how full a queue is, price nodes, or are only asked for by alarms.
+    # Whole requests are shown where a model has an objective for them. The others limit alarms, say how full
+    # a queue is, price nodes, or are only asked for by alarms.
     assert hidden == {
         "serving_requests",
+        "serving_request_late_ratio",
         "serving_batch_size",
         "serving_workers_up",
         "serving_workers_late",

@@ -9,10 +9,12 @@ from collections.abc import Sequence
 import pytest
 
 from inference_blueprints.loading import load_blueprint
-from inference_blueprints.render.monitoring.recording_rules import RecordingRule, rules
+from inference_blueprints.render.monitoring.alarm_table import late_alarm_rows
+from inference_blueprints.render.monitoring.dashboard_table import dashboard_rows
+from inference_blueprints.render.monitoring.recording_rules import RecordingRule, late_latencies, rules
 from inference_blueprints.serving.plan import build_plan
 from inference_blueprints.serving.types import ModelPlan, ServingPlan
-from inference_blueprints.spec.types import Objectives
+from inference_blueprints.spec.types import LatencyPercentiles, Objectives
 
 _LIMITS = {"a": 500, "b": 900, "c": 900}
 
@@ -64,6 +66,46 @@ def test_each_program_s_rule_is_about_its_models(found: Sequence[RecordingRule])
 def test_each_objective_s_rule_is_about_its_models(found: Sequence[RecordingRule]) -> None:
     assert _about(found, "serving_first_token_late_ratio_1h") == [{"a"}, {"b", "c"}]
     assert _about(found, "serving_output_token_late_ratio_1h") == []
+
+
+def test_other_percentiles_and_whole_requests_have_rules_alarms_and_graphs_of_their_own() -> None:
+    """A file with `p95` had no series and no alarm; in Dynamo's first bucket, all would be late."""
+    stated = Objectives(
+        time_to_first_token_ms=LatencyPercentiles(p50=200, p90=500, p95=900),
+        request_ms=LatencyPercentiles(p90=1_900, p99=9_000),
+    )
+    plan = ServingPlan(models=(_model("a", "quickstart-g6e"),), node_systems={})
+    late = late_latencies(plan, {"a": stated})
+    assert late == {
+        *(("timeToFirstTokenMs", each) for each in (50, 90, 95)),
+        ("requestMs", 99),
+    }
+    recorded = {each.record for each in rules("try", plan, objectives={"a": stated})}
+    names = {"serving_first_token_late_ratio", "serving_first_token_late_ratio_p95"}
+    assert {f"{name}_{window}" for name in names for window in ("5m", "1h")} <= recorded
+    assert "serving_request_late_ratio_p99_1h" in recorded
+    assert "serving_request_late_ratio_1h" not in recorded
+    added = {row.name: row for row in late_alarm_rows(late)}
+    assert added.keys() == {
+        f"{name}-{speed}"
+        for name in ("first-token-late-p50", "first-token-late-p95", "whole-requests-late-p99")
+        for speed in ("fast", "slow")
+    }
+    assert "_p95_1h{$labels} > 0.25 " in added["first-token-late-p95-fast"].query
+    # Half of the requests may be late: twice as many cannot be.
+    assert "_p50_1h{$labels} > 0.9 " in added["first-token-late-p50-fast"].query
+    assert added["whole-requests-late-p99-slow"].runbook == "docs/runbooks/whole-requests-late-slow.md"
+    shown = {name for row in dashboard_rows(late=late) for panel in row.panels for name in panel.series}
+    assert {"serving_first_token_late_ratio_p50_5m", "serving_request_late_ratio_p99_5m"} <= shown
+
+
+def test_a_platform_with_ninetieth_percentiles_alone_has_the_alarms_and_graphs_of_every_platform() -> None:
+    plan = ServingPlan(models=(_model("a", "quickstart-g6e"),), node_systems={})
+    stated = Objectives(time_to_first_token_p90_ms=900, time_per_output_token_p90_ms=50)
+    late = late_latencies(plan, {"a": stated})
+    assert len(late) == 2
+    assert late_alarm_rows(late) == ()
+    assert dashboard_rows(late=late) == dashboard_rows()
 
 
 def test_workers_with_other_numbers_of_gpus_are_in_other_rules(found: Sequence[RecordingRule]) -> None:

@@ -9,6 +9,7 @@ from inference_blueprints.render.monitoring.alarm_table import (
     CANARY_RUNBOOK,
     DISCOVERY_RUNBOOK,
     alarm_rows,
+    late_alarm_rows,
 )
 from inference_blueprints.render.monitoring.dashboard_table import dashboard_rows
 from inference_blueprints.resources import root
@@ -20,6 +21,7 @@ _HEADINGS = ["What users see", "Why", "What to do"]
 
 _RUNBOOKS = [
     *(row.runbook for row in alarm_rows()),
+    *(row.runbook for row in late_alarm_rows([("requestMs", 90.0)])),
     CANARY_RUNBOOK,
     DISCOVERY_RUNBOOK,
     *OPERATIONS_RUNBOOKS,
@@ -37,6 +39,7 @@ def test_an_alarm_has_a_runbook(runbook: str) -> None:
 #: Alarms of the Operations stacks and of the canary are the same on both; streaming jobs run outside of both.
 _ON_ECS = [
     *(row.runbook for row in alarm_rows() if not row.kubernetes),
+    *(row.runbook for row in late_alarm_rows([("requestMs", 90.0)])),
     CANARY_RUNBOOK,
     DISCOVERY_RUNBOOK,
     *OPERATIONS_RUNBOOKS,
