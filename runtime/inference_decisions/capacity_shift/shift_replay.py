@@ -15,6 +15,8 @@ import numpy
 from numpy.lib.stride_tricks import sliding_window_view
 
 from inference_decisions.capacity_shift.demand_history import BIN_SECONDS, DemandHistory, Numbers
+from inference_decisions.capacity_shift.deployment_rule import fill_gaps
+from inference_decisions.capacity_shift.replica_forecast import forecast_replicas
 from inference_decisions.capacity_shift.shift_answer import ShiftDecision
 from inference_decisions.capacity_shift.shift_decision import decide
 from inference_decisions.capacity_shift.shift_view import CellView, DeploymentView, ShiftSettings, ShiftState
@@ -38,6 +40,8 @@ class PoolDemand:
     """Replicas that always stay with real time: the smallest floor."""
     places: int = 1_000_000
     """Most places of batch. By default enough that rounding them says nothing."""
+    handover_seconds: float | None = None
+    """Time of a hand-over, on a shared pool."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,6 +87,23 @@ def replay(demand: PoolDemand, settings: ShiftSettings) -> ShiftReplay:
     return ShiftReplay(kept, floors)
 
 
+def replica_floors(demand: PoolDemand, handover_seconds: float) -> Numbers:
+    """Return the demand that the floors of a role on a shared pool serve, decided at the end of each bin.
+
+    handover_seconds: Time until a replica that is asked for serves.
+    """
+    found: Numbers = demand.capacity * (
+        forecast_replicas(
+            fill_gaps(demand.values),
+            handover_seconds=handover_seconds,
+            capacity=demand.capacity,
+            minimum=demand.minimum,
+            maximum=demand.replicas,
+        ).replicas
+    )
+    return found
+
+
 def decide_at(
     demand: PoolDemand, number: int, settings: ShiftSettings, state: ShiftState | None
 ) -> ShiftDecision:
@@ -98,6 +119,7 @@ def decide_at(
         ready=demand.replicas,
         capacity=demand.capacity,
         batch_places=demand.places,
+        handover_seconds=demand.handover_seconds,
     )
     return decide({"replay": DemandHistory(now, known)}, CellView((deployment,)), state, settings, now)
 
