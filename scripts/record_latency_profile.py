@@ -12,6 +12,12 @@ Model and accelerator are entries of the catalogue; `Qwen/Qwen3-8B in fp8` is on
 type. A model that aiconfigurator does not bundle takes the configuration of one with the same shape. Every
 node of the tables is a prediction of the database. The error of interpolation halfway between the nodes is
 measured and recorded with the profile. Only this script needs aiconfigurator (0.7 GB installed).
+
+Beyond the longest length of an operator that NVIDIA measured, aiconfigurator takes the device to be as busy
+as at that length (`perf_interp.rs`: "beyond the range -> hold a boundary util"). Such points are left out:
+tables end where the first operator's measurements end, and decode steps beyond any measured one are null.
+`measured_to` has the longest length of each operator, in tokens. This is about lengths only: the product with
+the vocabulary, wider than any measured one, has one token per request, and its time is taken as it is.
 """
 
 from __future__ import annotations
@@ -25,14 +31,18 @@ import re
 import sys
 from bisect import bisect_right
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 FOLDERS = Path(__file__).resolve().parents
 # The repository. If this file comes from a wheel, the folder of installed packages.
 LIBRARY = next(folder for folder in FOLDERS if (folder / "inference_blueprints").is_dir())
 sys.path += [str(LIBRARY), *(str(LIBRARY / folder) for folder in ("contracts", "catalog", "runtime"))]
 
-from aiconfigurator.cli.api import cli_estimate  # noqa: E402 -- after the library is on the path
+import aiconfigurator_core  # noqa: E402 -- after the library is on the path
+import pyarrow.parquet  # noqa: E402
+from aiconfigurator.cli.api import cli_estimate  # noqa: E402
 
 import inference_catalog as catalog  # noqa: E402
 from inference_blueprints.serving.estimates.memory_estimate import estimate_memory  # noqa: E402
@@ -47,7 +57,7 @@ BACKENDS = {
 }
 PREFILL_TOKENS = (1, *(round(64 * 2 ** (step / 2)) for step in range(19)))
 KV_TOKENS = (0, *(512 * 2**step for step in range(14)))
-CONTEXT_TOKENS = (1, *(128 * 2**step for step in range(9)))
+CONTEXT_TOKENS = (1, *(128 * 2**step for step in range(11)))
 LARGEST_BATCH = 512
 LARGEST_STEP_TOKENS = 8192
 ANSWER_TOKENS = 8
@@ -55,6 +65,9 @@ ANSWER_TOKENS = 8
 TYPES = {"fp8": "fp8", "fp8Blocks": "fp8_block", "int8": "int8_wo", "int4": "int4_wo", "nvfp4": "nvfp4"}
 #: Below this compute capability, NVFP4 are weights only, and products are computed in 16 bits.
 NVFP4_FROM = 10.0
+#: Bytes of a value that devices exchange.
+EXCHANGED_BYTES = 2
+MEASUREMENTS = Path(aiconfigurator_core.__file__).parent / "systems" / "data"
 BUNDLED = re.compile(r"model_configs/(\S+)_config\.json(, as fp8)?")
 
 
@@ -99,10 +112,125 @@ class Database:
 
     def decode_ms(self, kv_tokens: float, context_tokens: float) -> float:
         """One decode step of equal requests with this context length and this total number of KV tokens."""
-        batch = max(1, min(LARGEST_BATCH, round(kv_tokens / context_tokens)))
-        context = max(1, round(kv_tokens / batch))
+        batch, context = decode_step(kv_tokens, context_tokens)
         step = {"mode": "static_gen", "isl": context, "osl": ANSWER_TOKENS, "batch_size": batch}
         return float(cli_estimate(**self._fixed, **step).tpot)
+
+
+def decode_step(kv_tokens: float, context_tokens: float) -> tuple[int, int]:
+    """Return the number of requests of a decode step, and their length."""
+    batch = max(1, min(LARGEST_BATCH, round(kv_tokens / context_tokens)))
+    return batch, max(1, round(kv_tokens / batch))
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What NVIDIA measured of the operators of one model on one system."""
+
+    tokens: dict[str, int]
+    """The most tokens at once, or the longest context, by table."""
+    steps: dict[int, int]
+    """The most requests of a decode step, by the length of their contexts."""
+
+    @property
+    def prompt_tokens(self) -> int:
+        """The longest prompt whose prefill no operator's table ends before."""
+        return min(value for name, value in self.tokens.items() if "generation" not in name)
+
+    def has(self, requests: int, context: int) -> bool:
+        """Return whether a decode step lies between measured ones."""
+        lengths = sorted(self.steps)
+        upper = bisect_right(lengths, context - 1)
+        if upper == len(lengths):
+            return False
+        around = {lengths[upper], lengths[upper if lengths[upper] == context else max(0, upper - 1)]}
+        return all(requests <= self.steps[length] for length in around)
+
+
+@dataclass(frozen=True)
+class Tables:
+    """NVIDIA's measurements of one engine on one system, as the wheel of aiconfigurator has them."""
+
+    system: str
+    backend: str
+    release: str
+
+    def file(self, family: str, name: str) -> Path | None:
+        """Return the file of a table: of the release, or of an older one, as the database takes it."""
+        folder = MEASUREMENTS / self.system / family / self.backend
+        own = folder / self.release / f"{name}.parquet"
+        return own if own.is_file() else max(folder.glob(f"*/{name}.parquet"), default=None)
+
+    def rows(
+        self, family: str, name: str, columns: Sequence[str], **shape: str | int
+    ) -> list[dict[str, Any]]:
+        """Return columns of the rows of a table that have a shape. Raises LookupError if it has none."""
+        file, filters = self.file(family, name), [(key, "=", value) for key, value in shape.items()]
+        found: list[dict[str, Any]] = []
+        if file:
+            table = pyarrow.parquet.read_table(file, columns=[*columns], filters=filters or None)
+            found = table.to_pylist()
+        if not found:
+            raise LookupError(
+                f"aiconfigurator measured no {name} of {self.backend} on {self.system}: {shape}"
+            )
+        return found
+
+
+def measured(tables: Tables, model: catalog.Model, size: int) -> Measured:
+    """Read how far the operators of a model were measured.
+
+    size: Devices that share each layer.
+    Raises LookupError if a table does not have the model's shape: the database would scale another one.
+    """
+    shape: dict[str, str | int] = {"num_heads": model.attention_heads // size, "kv_cache_dtype": "bfloat16"}
+    if model.attention == "gqa":
+        kv_heads = max(1, model.kv_heads // size)
+        shape |= {"num_key_value_heads": kv_heads, "head_dim": model.head_size, "window_size": 0}
+        family, prefill, decode = "attention", "context_attention_perf", "generation_attention_perf"
+    elif model.index_head_size:
+        family, prefill, decode = "sparse_attention", "dsa_context_module_perf", "dsa_generation_module_perf"
+    elif tables.file("mla", "mla_context_module_perf"):
+        family, prefill, decode = "mla", "mla_context_module_perf", "mla_generation_module_perf"
+    else:
+        family, prefill, decode = "mla", "context_mla_perf", "generation_mla_perf"
+    steps: dict[int, int] = {}
+    for row in tables.rows(family, decode, ("isl", "step", "batch_size"), **shape):
+        length = row["isl"] + row["step"]
+        steps[length] = max(steps.get(length, 0), row["batch_size"])
+    tokens = {
+        prefill: max(row["isl"] for row in tables.rows(family, prefill, ("isl",), **shape)),
+        decode: max(steps),
+        "gemm_perf": fewest(tables.rows("gemm", "gemm_perf", ("gemm_dtype", "m"))),
+    }
+    if model.experts:
+        found = tables.rows(
+            "moe",
+            "moe_perf",
+            ("moe_dtype", "num_tokens"),
+            num_experts=model.experts,
+            hidden_size=model.hidden_size,
+            inter_size=model.feed_forward_size,
+            moe_tp_size=size,
+            moe_ep_size=1,
+        )
+        tokens["moe_perf"] = fewest(found)
+    if size > 1:
+        found = tables.rows("comm", "custom_allreduce_perf", ("message_size",), num_gpus=size)
+        largest = max(row["message_size"] for row in found)
+        tokens["custom_allreduce_perf"] = largest // (model.hidden_size * EXCHANGED_BYTES)
+    return Measured(tokens, steps)
+
+
+def fewest(found: list[dict[str, Any]]) -> int:
+    """Return the longest length of the type of weights whose measurements end first.
+
+    found: Rows of a type and a length.
+    """
+    longest: dict[str, int] = {}
+    for kind, length in (row.values() for row in found):
+        longest[kind] = max(longest.get(kind, 0), length)
+    return min(longest.values())
 
 
 def between(axis: Sequence[float], values: Sequence[float], at: float) -> float:
@@ -122,26 +250,48 @@ def covering(nodes: Sequence[int], largest: int) -> list[int]:
     return list(nodes[: next((i for i, node in enumerate(nodes) if node >= largest), len(nodes)) + 1])
 
 
-def record(database: Database, context_length: int, kv_capacity: int) -> dict[str, object]:
-    """Fill the tables of a profile and measure the error of interpolation."""
-    lengths = [length for length in PREFILL_TOKENS if length <= min(context_length, kv_capacity)]
+def record(
+    database: Database, measured: Measured, context_length: int, kv_capacity: int
+) -> dict[str, object]:
+    """Fill the tables of a profile as far as was measured, and measure the error of interpolation."""
+    longest = min(context_length, kv_capacity, measured.prompt_tokens)
+    lengths = [length for length in PREFILL_TOKENS if length <= longest]
     prefill = [database.prefill_ms(length) for length in lengths]
-    kv_axis, context_axis = covering(KV_TOKENS, kv_capacity), covering(CONTEXT_TOKENS, context_length)
-    decode = [[database.decode_ms(kv, context) for context in context_axis] for kv in kv_axis]
+    contexts = [each for each in covering(CONTEXT_TOKENS, context_length) if measured.has(1, each)]
+    known = {context: largest_step(measured, context) for context in contexts}
+    kv_axis = [kv for kv in covering(KV_TOKENS, kv_capacity) if kv <= max(known.values())]
+    steps = {
+        (kv, context): database.decode_ms(kv, context)
+        for kv, context in itertools.product(kv_axis, contexts)
+        if kv <= known[context]
+    }
     errors = [between(lengths, prefill, at) / database.prefill_ms(at) - 1 for at in middles(lengths)]
-    for kv, context in itertools.product(middles(kv_axis), middles(context_axis)):
-        if context <= kv <= context * LARGEST_BATCH:
-            columns = [between(context_axis, row, context) for row in decode]
-            errors.append(between(kv_axis, columns, kv) / database.decode_ms(kv, context) - 1)
+    for (low, high), (near, far) in itertools.product(
+        itertools.pairwise(kv_axis[1:]), itertools.pairwise(contexts[1:])
+    ):
+        kv, context = (low + high) / 2, (near + far) / 2
+        if context <= kv <= context * LARGEST_BATCH and {(high, near), (high, far)} <= steps.keys():
+            ends = [between((near, far), (steps[end, near], steps[end, far]), context) for end in (low, high)]
+            errors.append(between((low, high), ends, kv) / database.decode_ms(kv, context) - 1)
     return {
+        "measured_to": sorted(measured.tokens.items()),
         "mean_error_percent": round(sum(map(abs, errors)) / len(errors) * 100, 1),
         "largest_error_percent": round(max(map(abs, errors)) * 100, 1),
         "prefill_isl": lengths,
         "prefill_ttft_ms": [round(value, 2) for value in prefill],
         "decode_active_kv_tokens": kv_axis,
-        "decode_context_length": context_axis,
-        "decode_itl": [[round(value, 2) for value in row] for row in decode],
+        "decode_context_length": contexts,
+        "decode_itl": [
+            [round(steps[kv, context], 2) if (kv, context) in steps else None for context in contexts]
+            for kv in kv_axis
+        ],
     }
+
+
+def largest_step(measured: Measured, context: int) -> int:
+    """Return the KV tokens up to which all steps of a column of the table lie between measured ones."""
+    reached = itertools.takewhile(lambda kv: measured.has(*decode_step(kv, context)), KV_TOKENS)
+    return max(reached, default=0)
 
 
 def main() -> None:
@@ -192,6 +342,10 @@ def main() -> None:
     )
     if not memory.fits:
         options.error(f"{model.name} does not fit {size} x {accelerator.name}")
+    try:
+        found = measured(Tables(accelerator.performance_system, backend, version), model, size)
+    except LookupError as error:
+        options.error(str(error))
     database = Database(
         path,
         accelerator.performance_system,
@@ -209,7 +363,7 @@ def main() -> None:
         "backend_version": version,
         "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
         "source": f"aiconfigurator 0.12.0, measured operators of {backend} {version}",
-        **record(database, model.context_length, memory.kv_tokens),
+        **record(database, found, model.context_length, memory.kv_tokens),
     }
     name = f"latency_profiles/{given.engine}/{model.name}/{accelerator.name}-tp{size}.json"
     target = given.directory / name

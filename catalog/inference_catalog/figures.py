@@ -234,6 +234,9 @@ class LatencyProfile:
     date: str
     source: str
     """`date`, `source`: Date and tool of the profile."""
+    measured_to: tuple[tuple[str, int], ...]
+    """Longest length that was measured in each of aiconfigurator's tables, in tokens. Prefill ends at the
+    shortest, decode at that of its attention."""
     mean_error_percent: float
     largest_error_percent: float
     """`mean_error_percent`, `largest_error_percent`: Errors of values half way between the points of the

@@ -303,7 +303,11 @@ def _carries(loaded: LoadedBlueprint) -> bool:
     """Whether the workers answer the stated load; also if that is not known."""
     [resolved] = resolve(loaded.blueprint, 0, 0)
     found = role_capacity(resolved)
-    return found is None or found.full_requests_per_second >= resolved.traffic.means.peak_requests_per_second
+    return (
+        found is None
+        or found.is_at_least
+        or found.full_requests_per_second >= resolved.traffic.means.peak_requests_per_second
+    )
 
 
 def _fits(wish: Wish) -> bool:

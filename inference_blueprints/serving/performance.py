@@ -53,20 +53,22 @@ def computed_prompt(workload: Workload) -> float:
     return workload.input_tokens * (1.0 - workload.shared_prefix_ratio)
 
 
-def uncovered(profile: LatencyProfile, workload: Workload, role: str) -> str:
-    """Return which part of a mean request lies beyond the end of a profile, as a clause; empty if none does.
+def uncovered(profile: LatencyProfile, workload: Workload, role: str, which: str = "a mean") -> str:
+    """Return which part of a request lies beyond the end of a profile, as a clause; empty if none does.
+
+    workload: Its lengths.
 
     role: That of the workers: those for prefill read only the prefill table, those for decode only the other.
     """
     prompt, context = computed_prompt(workload), mean_context(workload)
     if role != "decode" and not profile.covers(prompt_tokens=prompt):
         return (
-            f"the latency profile ends at {profile.max_prompt_tokens:,.0f} tokens of a prompt, and a mean "
+            f"the latency profile ends at {profile.max_prompt_tokens:,.0f} tokens of a prompt, and {which} "
             f"prompt has {prompt:,.0f}"
         )
     if role != "prefill" and not profile.covers(context_tokens=context, active_kv_tokens=context):
         return (
-            f"the latency profile ends at contexts of {profile.max_context_tokens:,.0f} tokens, and a mean "
+            f"the latency profile ends at contexts of {profile.max_context_tokens:,.0f} tokens, and {which} "
             f"request has {context:,.0f}"
         )
     return ""
@@ -253,6 +255,31 @@ class RoleCapacity:
     """Concurrent requests per worker at the stated peak."""
     time_per_output_token_ms: float
     """Mean time between two tokens of an answer at the stated peak; 0 for prefill workers."""
+    stated_requests_per_second: float = 0.0
+    """Requests per second that arrive at the stated peak."""
+    is_at_least: bool = False
+    is_objective_at_least: bool = False
+    """`is_at_least`, `is_objective_at_least`: Whether the latency profile ends before a worker is full, or
+    before it exceeds its objective: then it may complete more than the figure says."""
+
+
+def served_requests_per_second(roles: Iterable[RoleCapacity]) -> float | None:
+    """Return what a deployment completes at the stated peak: the least of its roles.
+
+    Returns: None if that role may complete more, beyond the end of its latency profile.
+    """
+    least = min(roles, key=lambda each: (each.requests_per_second, each.is_at_least))
+    is_known = not least.is_at_least or least.requests_per_second >= least.stated_requests_per_second
+    return least.requests_per_second if is_known else None
+
+
+def full_requests_per_second(roles: Iterable[RoleCapacity]) -> float | None:
+    """Return what a deployment completes at its highest load: the least of its roles.
+
+    Returns: None if that role may complete more, beyond the end of its latency profile.
+    """
+    least = min(roles, key=lambda each: (each.full_requests_per_second, each.is_at_least))
+    return None if least.is_at_least else least.full_requests_per_second
 
 
 #: Returns the latency profile of a model, accelerator, tensor parallel size and engine; None if there is
@@ -287,12 +314,16 @@ def why_unknown(roles: Iterable[ResolvedWorkers]) -> str:
 
     roles: Workers of every role of a deployment.
     """
+    roles = tuple(roles)
     for resolved in roles:
         profile = _own_profile(resolved, catalog.latency_profile)
         if profile is None:
             return NO_PROFILE
         if reason := uncovered(profile, resolved.traffic.means, resolved.role):
             return reason
+    capacities = [capacity for capacity in map(role_capacity, roles) if capacity]
+    if len(capacities) == len(roles) and served_requests_per_second(capacities) is None:
+        return "the latency profile ends at fewer requests at once than serve the peak, and workers hold more"
     return ""
 
 
@@ -337,6 +368,7 @@ def role_capacity(
         return RoleCapacity(min(each, maximum) * replicas, maximum * replicas, maximum * replicas, 1, 0.0)
     apart = resolved.role == "decode"
     now, full = at_rate(profile, workload, each, at_once, decodes_only=apart)
+    covered = covered_requests(profile, workload, at_once)
     limit = token_limit_ms(profile, workload, resolved.model.objectives)
     within = full
     if limit is not None:
@@ -347,11 +379,14 @@ def role_capacity(
         within.requests_per_second * replicas,
         now.concurrent_requests,
         now.time_per_output_token_ms,
+        each * replicas,
+        is_at_least=covered < at_once,
+        is_objective_at_least=within.concurrent_requests == covered < at_once,
     )
 
 
 def serves_its_peak(resolved: ResolvedWorkers) -> bool | None:
-    """Return whether workers serve their share of the peak; None without a latency profile.
+    """Return whether workers serve their share of the peak; None if that is unknown.
 
     Most do with as many requests as they can hold, which is one step of the calculation. Separate workers
     serve it within the objective.
@@ -359,15 +394,22 @@ def serves_its_peak(resolved: ResolvedWorkers) -> bool | None:
     if resolved.role != "aggregated":
         capacity = role_capacity(resolved)
         peak = resolved.traffic.requests_per_second
-        return None if capacity is None else capacity.objective_requests_per_second >= peak
+        if capacity is None:
+            return None
+        serves = capacity.objective_requests_per_second >= peak
+        return None if capacity.is_objective_at_least and not serves else serves
     profile, workload = speeds(resolved), resolved.traffic.means
     at_once = concurrent_requests(workload, worker_sizing(resolved))
     if profile is None or at_once < 1:
         return None
-    each = worker_requests_per_second(resolved, resolved.workers.maximum)
-    if operation(profile, workload, covered_requests(profile, workload, at_once)).requests_per_second >= each:
+    each, covered = (
+        worker_requests_per_second(resolved, resolved.workers.maximum),
+        covered_requests(profile, workload, at_once),
+    )
+    if operation(profile, workload, covered).requests_per_second >= each:
         return True
-    return at_rate(profile, workload, each, at_once)[1].requests_per_second >= each
+    serves = at_rate(profile, workload, each, covered)[1].requests_per_second >= each
+    return serves or (False if covered == at_once else None)
 
 
 #: A suggestion is at most so many times the number that was given.

@@ -8,7 +8,13 @@ from functools import reduce
 from itertools import groupby
 
 from inference_blueprints.serving.engines.worker_sizing import worker_sizing
-from inference_blueprints.serving.performance import concurrent_requests, min_answer_ms, role_capacity
+from inference_blueprints.serving.performance import (
+    concurrent_requests,
+    full_requests_per_second,
+    min_answer_ms,
+    role_capacity,
+    served_requests_per_second,
+)
 from inference_blueprints.serving.resolved import ResolvedWorkers
 from inference_blueprints.serving.traffic import Traffic, WayIn, own_part, serving_deployments
 from inference_blueprints.spec.types import BatchQueue, Spec, StreamingJob, Workload
@@ -117,13 +123,13 @@ def deployment_capacity(roles: tuple[ResolvedWorkers, ...], way: WayIn | None = 
     speeds = [each for each in known if each]
     if len(speeds) < len(roles):
         return ModelCapacity(ranks * at_once, None)
-    full = min(each.full_requests_per_second for each in speeds)
+    full = full_requests_per_second(speeds)
     return ModelCapacity(
         ranks * at_once,
         full,
-        min(each.requests_per_second for each in speeds),
+        served_requests_per_second(speeds),
         (min_answer_ms(roles, means) or 0.0) / 1000.0,
-        _left(full, way, traffic, roles) if way else None,
+        _left(full, way, traffic, roles) if way and full is not None else None,
     )
 
 
@@ -148,5 +154,5 @@ def _left(
 
 def _full(roles: tuple[ResolvedWorkers, ...], means: Workload) -> float | None:
     known = [role_capacity(each, means=means) for each in roles]
-    speeds = [each.full_requests_per_second for each in known if each]
-    return min(speeds) if len(speeds) == len(roles) else None
+    speeds = [each for each in known if each]
+    return full_requests_per_second(speeds) if len(speeds) == len(roles) else None

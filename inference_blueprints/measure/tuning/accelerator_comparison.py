@@ -239,6 +239,8 @@ def _simulated(
             split += f", at the speed of {profile.model}, which has the same layers and sizes"
         if weights.gguf:
             split += f", with the weights of {profile.model} and not those of the GGUF file"
+        if capacity.is_objective_at_least:
+            split += ", with no more requests at once than the latency profile reaches"
         price = prices.usd_per_hour(kind.name, _ON_DEMAND)
         alone = operation(profile, workload, 1).time_per_output_token_ms
         if limit is not None and alone > limit:

@@ -50,8 +50,9 @@ class Speed:
 class Profiles:
     """The profiles that are known."""
 
-    directory: Path = field(default_factory=lambda: tools.cache_directory() / "tuning")
-    """Where recorded ones are kept, laid out like the catalogue."""
+    directory: Path = field(default_factory=lambda: tools.cache_directory() / "tuning" / "measured")
+    """Where recorded ones are kept, laid out like the catalogue. Those of releases before 0.2, one folder
+    above, go beyond what was measured, and are not read."""
 
     def find(
         self, model: str, accelerator: str, tensor_parallel_size: int, engine: str

@@ -65,6 +65,10 @@ class Demand(Protocol):
         """One for each replay that a configuration has to pass, none shorter than the one before."""
 
     @property
+    def longest(self) -> Workload:
+        """Lengths of the longest prompt and the longest answer, of which nothing is shared in a trace."""
+
+    @property
     def content(self) -> dict[str, Any]:
         """All that a replay depends on, as JSON values."""
 
@@ -92,6 +96,11 @@ class StatedWorkload:
         first = min(_MAX_REQUESTS, max(_FEWEST_REQUESTS, round(rate * _SECONDS)))
         last = min(_LAST_REQUESTS, math.ceil(rate * ANSWERS * self.answer_seconds))
         return _series(first, max(first, last))
+
+    @property
+    def longest(self) -> Workload:
+        """Lengths of the longest prompt and the longest answer: all are alike."""
+        return self.means
 
     @property
     def content(self) -> dict[str, Any]:
@@ -133,6 +142,16 @@ class RecordedWorkload:
         Times are as they are; but a KV-aware router breaks ties at random, so that replays differ.
         """
         return _series(min(_MAX_REQUESTS, len(self.requests)), len(self.requests))
+
+    @property
+    def longest(self) -> Workload:
+        """Lengths of the longest prompt and the longest answer; the first finds nothing in a cache."""
+        lengths = {
+            "input_tokens": max(request.input_tokens for request in self.requests),
+            "output_tokens": max(request.output_tokens for request in self.requests),
+            "shared_prefix_ratio": 0.0,
+        }
+        return self.means.model_copy(update=lengths)
 
     @property
     def content(self) -> dict[str, Any]:

@@ -38,6 +38,7 @@ from inference_blueprints.measure.tuning.traces import BLOCK_TOKENS, UserTrace, 
 from inference_blueprints.report.plan.sections.pools import PRICES
 from inference_blueprints.report.plan.summary import summarise
 from inference_blueprints.report.pricing.rates import CustomRates, prices_for
+from inference_blueprints.serving.performance import ProfileFinder, uncovered
 from inference_blueprints.serving.plan import build_plan
 from inference_blueprints.serving.resolved import resolve
 from inference_blueprints.serving.traffic import model_traffic
@@ -78,7 +79,7 @@ class Tuning:
     evaluations: tuple[Evaluation, ...]
     """Every replayed configuration: first those that meet the objectives, then by cost."""
     covered: int
-    """Number of shapes with latency profiles. Nothing was replayed if it is 0."""
+    """Number of shapes with latency profiles that cover the requests. Nothing was replayed if it is 0."""
     shapes: int
     """Number of covered shapes that could serve."""
     left_out: int
@@ -160,6 +161,12 @@ def tune(
         longest = max(request.tokens for request in recorded.requests)
         covered = [shape for shape in covered if accepted[shape] >= longest]
     demand = demand_of(blueprint, model_index, recorded)
+    beyond = {
+        speed: reason
+        for shape in covered
+        for speed, reason in _beyond(blueprint, model_index, shape, demand, stores.profiles.find)
+    }
+    covered = [shape for shape in covered if not beyond.keys() & set(speeds[shape])]
     evaluator = Evaluator(costing, demand, stores.profiles.find, stores.replays, progress.replaying)
     bounded = bounded_shapes(evaluator, covered)
     progress.shapes(len(bounded))
@@ -180,7 +187,11 @@ def tune(
         left_out=left_out,
         replays=evaluator.replays,
         from_cache=evaluator.from_cache,
-        notes=(*(_notes(evaluator, recorded) if covered else ()), *list_missing_profiles(missing)),
+        notes=(
+            *(_notes(evaluator, recorded) if covered else ()),
+            *list_missing_profiles(missing),
+            *(f"not compared: {speed}: {reason}" for speed, reason in sorted(beyond.items())),
+        ),
         others=compare_instances(blueprint, model_index, costing.prices, find=stores.profiles.find),
         refused="" if possible else why_refused(costing),
     )
@@ -263,6 +274,22 @@ def _longest_request(blueprint: Blueprint, model_index: int, shape: WorkerShape)
     one = TuningCandidate(shape, (1,) * len(shape.roles)).within(blueprint, model_index)
     workers = build_plan(one).models[model_index].deployments[0].workers
     return min(each.engine.max_model_len for each in workers if each.engine)
+
+
+def _beyond(
+    blueprint: Blueprint, model_index: int, shape: WorkerShape, demand: Demand, find: ProfileFinder
+) -> Iterator[tuple[Speed, str]]:
+    """Yield the latency profiles of a shape that end before a request, and where."""
+    one = TuningCandidate(shape, (1,) * len(shape.roles)).within(blueprint, model_index)
+    for each, speed in zip(resolve(one, model_index, 0), _speeds(blueprint, model_index, shape), strict=True):
+        profile = find(speed.model, speed.accelerator, speed.tensor_parallel_size, speed.engine)
+        if profile is None:
+            continue
+        reason = uncovered(profile, each.traffic.means, each.role) or uncovered(
+            profile, demand.longest, each.role, "the longest"
+        )
+        if reason:
+            yield speed, reason
 
 
 def _speeds(blueprint: Blueprint, model_index: int, shape: WorkerShape) -> list[Speed]:

@@ -86,8 +86,9 @@ def explain_choice(tuning: Tuning) -> str:
         return f"Nothing was replayed: no configuration on these pools is valid. {tuning.refused}."
     if not tuning.covered:
         return (
-            "Nothing was replayed and nothing is recommended, because there is no latency profile of the "
-            "model on these pools. Measure a deployed endpoint with `blueprints benchmark`."
+            "Nothing was replayed and nothing is recommended, because no latency profile of the "
+            "model on these pools covers its requests. Measure a deployed endpoint with "
+            "`blueprints benchmark`."
         )
     if best is None:
         return f"{_no_choice(tuning)} {_nearest(tuning)}"

@@ -16,6 +16,7 @@ from inference_blueprints.serving.performance import (
     fewest_replicas,
     min_answer_ms,
     role_capacity,
+    served_requests_per_second,
     serves_its_peak,
     time_to_first_token_ms,
     why_unknown,
@@ -44,6 +45,8 @@ def peak_findings(roles: Sequence[ResolvedWorkers]) -> Iterator[Finding]:
         return
     capacity = None if serves_its_peak(resolved) else role_capacity(resolved)
     if capacity is None:
+        return
+    if served_requests_per_second([capacity]) is None:
         return
     full, workers = capacity.full_requests_per_second, resolved.workers.maximum
     peak = resolved.traffic.requests_per_second

@@ -164,7 +164,7 @@ def _balance_findings(prefill: ResolvedWorkers, decode: ResolvedWorkers) -> Iter
     slower = prefill if rates["prefill"] <= rates["decode"] else decode
     faster = "decode" if slower is prefill else "prefill"
     peak = prefill.traffic.requests_per_second
-    if rates[slower.role] >= peak:
+    if rates[slower.role] >= peak or (first if slower is prefill else second).is_objective_at_least:
         return
     needed = _balanced(prefill, decode)
     remedy = "lower the peak"

@@ -108,8 +108,10 @@ def _model_findings(blueprint: spec.Blueprint, index: int) -> Iterator[Finding]:
         has_lengths = model_traffic(blueprint.spec, model).means.input_tokens or model.makes_images
         if arguments_are_right and has_lengths and not _wrong(found):
             yield from experimental_findings(roles)
-            yield from disaggregation_findings(roles)
-            yield from coverage_findings(roles)
+            pair = [*disaggregation_findings(roles)]
+            yield from pair
+            if not _wrong(pair):
+                yield from coverage_findings(roles)
             yield from peak_findings(roles)
             yield from objective_findings(roles)
             yield from shift_findings(roles)

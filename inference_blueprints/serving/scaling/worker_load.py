@@ -13,9 +13,11 @@ from inference_blueprints.serving.performance import (
     at_rate,
     best_within,
     concurrent_requests,
+    covered_requests,
     prefill_ms,
     speeds,
     token_limit_ms,
+    uncovered,
 )
 from inference_blueprints.serving.resolved import ResolvedWorkers
 from inference_catalog import LatencyProfile
@@ -144,17 +146,22 @@ def _best(resolved: ResolvedWorkers, profile: LatencyProfile, at_once: int) -> t
     deadline = resolved.model.real_time.deadline_millis if resolved.model.real_time else None
     if limit is None and deadline is None:
         _, best = at_rate(profile, workload, 0.0, at_once, decodes_only=apart)
-        return best, "at its highest rate (simulated)"
-    # Prefill workers have taken their part of the time before a decode worker begins.
-    before = prefill_ms(profile, workload) if apart else 0.0
-    best = best_within(
-        profile,
-        workload,
-        math.inf if limit is None else limit,
-        at_once,
-        request_ms=math.inf if deadline is None else deadline - before,
-        decodes_only=apart,
-    )
-    parts = [] if limit is None else [f"{number(limit, 6)} ms per output token"]
-    parts += [f"the deadline of {deadline:g} ms"] if deadline else []
-    return best, f"within {' and '.join(parts)} (simulated)"
+        reason = "at its highest rate (simulated)"
+    else:
+        # Prefill workers have taken their part of the time before a decode worker begins, if it is known.
+        has_prompt = apart and not uncovered(profile, workload, "prefill")
+        before = prefill_ms(profile, workload) if has_prompt else 0.0
+        best = best_within(
+            profile,
+            workload,
+            math.inf if limit is None else limit,
+            at_once,
+            request_ms=math.inf if deadline is None else deadline - before,
+            decodes_only=apart,
+        )
+        parts = [] if limit is None else [f"{number(limit, 6)} ms per output token"]
+        parts += [f"the deadline of {deadline:g} ms"] if deadline else []
+        reason = f"within {' and '.join(parts)} (simulated)"
+    if best.concurrent_requests == covered_requests(profile, workload, at_once) < at_once:
+        reason += ", the most that its latency profile reaches"
+    return best, reason

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import shlex
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -187,6 +187,7 @@ def _model(
         timed=timed,
     )
     measurement = measure(result.outcomes, basis)
+    beyond = _beyond_profile(run)
     details: dict[str, str] = {}
     for outcome in result.outcomes:
         if outcome.failure:
@@ -196,18 +197,57 @@ def _model(
         endpoint=run.endpoint,
         curl=curl_line(run.endpoint, result.model, result.workload.images),
         measurement=measurement,
-        objectives=_objectives(run, timed=timed),
+        objectives=_objectives(run, beyond, timed=timed),
         replayed=_replayed(result),
         failure_details=details,
-        warnings=result.warnings,
+        warnings=(*result.warnings, *_beyond_warnings(run, beyond)),
     )
 
 
-def _objectives(run: ModelRun, *, timed: bool) -> tuple[ObjectiveOutcome, ...]:
-    """Compare the stated objectives with what was measured; without times, with nothing."""
+def _beyond_profile(run: ModelRun) -> int:
+    """Return how many answered requests are longer than the latency profile of the simulated engines."""
+    profile = run.profile
+    usages = [outcome.usage for outcome in run.result.answered if outcome.usage] if profile else []
+    return sum(
+        not profile.covers(
+            prompt_tokens=usage.prompt_tokens - (usage.cached_tokens or 0),
+            context_tokens=usage.prompt_tokens + usage.completion_tokens,
+        )
+        for usage in usages
+        if profile is not None
+    )
+
+
+def _beyond_warnings(run: ModelRun, beyond: int) -> Iterator[str]:
+    """Yield what the simulated engines do with requests that are longer than their latency profile.
+
+    `predict_prefill_time` in ``perf_model.rs`` of ai-dynamo 1.6.1 takes each step's tokens for a prompt of
+    their own, and `from_npz` interpolates with ``extrapolate(true)``.
+    """
+    if run.profile is not None and beyond:
+        profile, answered = run.profile, amount(len(run.result.answered), "answered request")
+        yield (
+            f"{beyond:,} of {answered} are longer than the latency profile of {profile.model} on "
+            f"{profile.accelerator}, which ends at {profile.max_prompt_tokens:,.0f} tokens of a prompt and "
+            f"contexts of {profile.max_context_tokens:,.0f}. Their times are unknown: the simulated engine "
+            "leaves out the attention to earlier parts of a long prompt, and draws a line beyond its table."
+        )
+
+
+def _objectives(run: ModelRun, beyond: int, *, timed: bool) -> tuple[ObjectiveOutcome, ...]:
+    """Compare the stated objectives with what was measured; without times, with nothing.
+
+    beyond: Requests of which the times are unknown. A percentile that leaves out fewer is not judged.
+    """
+    answered = len(run.result.answered)
     judged = judge(run.objectives, percentile_of(run.result.outcomes if timed else ()))
     return tuple(
-        ObjectiveOutcome(each.objective.key, each.objective.limit_ms, each.value_ms, each.met)
+        ObjectiveOutcome(
+            each.objective.key,
+            each.objective.limit_ms,
+            each.value_ms,
+            None if beyond > answered * (100 - each.objective.percentile) / 100 else each.met,
+        )
         for each in judged
     )
 

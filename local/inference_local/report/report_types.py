@@ -47,7 +47,8 @@ class ObjectiveOutcome:
     measured_ms: float | None
     """`limit_ms`, `measured_ms`: Limit and measured value, in milliseconds. None if nothing was measured."""
     met: bool | None
-    """Whether the measured value is within the limit. None without a measured value."""
+    """Whether the measured value is within the limit. None without a measured value, and if more
+    requests than the percentile leaves out are longer than the simulated engine's latency profile."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -129,7 +129,8 @@ class SimulatedRole(LocalWorkers):
         return (
             f"latencies simulated for {profile.model} on {profile.tensor_parallel_size} "
             f"{profile.accelerator} ({profile.source}, {profile.date}, error at most "
-            f"{profile.largest_error_percent:g} %)"
+            f"{profile.largest_error_percent:g} %), for prompts of at most "
+            f"{profile.max_prompt_tokens:,.0f} tokens"
         )
 
 

@@ -6,7 +6,15 @@ from dataclasses import replace
 
 import pytest
 
-from inference_blueprints.serving.performance import at_rate, best_within, operation, prefill_ms, uncovered
+from inference_blueprints.serving.performance import (
+    RoleCapacity,
+    at_rate,
+    best_within,
+    full_requests_per_second,
+    operation,
+    prefill_ms,
+    uncovered,
+)
 from inference_blueprints.spec.types import Workload
 from inference_catalog import LatencyProfile
 
@@ -20,6 +28,7 @@ _PROFILE = LatencyProfile(
     backend_version="",
     date="",
     source="",
+    measured_to=(),
     mean_error_percent=0.0,
     largest_error_percent=0.0,
     prefill_isl=(100.0, 10_000.0),
@@ -83,6 +92,15 @@ def test_beyond_the_end_of_a_table_nothing_is_known() -> None:
     shared = long.model_copy(update={"shared_prefix_ratio": 0.85})
     assert not uncovered(_PROFILE, shared, "prefill")
     assert uncovered(_PROFILE, shared, "aggregated")
+
+
+def test_what_the_slowest_role_may_serve_beyond_its_profile_is_unknown() -> None:
+    """Bug: a lower bound passed as the highest load, and a job that fits its deadline as late."""
+    prefill = RoleCapacity(3.0, 5.0, 5.0, 1, 0.0)
+    decode = RoleCapacity(3.0, 7.0, 7.0, 100, 20.0, is_at_least=True)
+    assert full_requests_per_second([prefill, decode]) == 5.0
+    assert full_requests_per_second([prefill, replace(decode, full_requests_per_second=4.0)]) is None
+    assert full_requests_per_second([replace(prefill, full_requests_per_second=7.0), decode]) == 7.0
 
 
 def test_a_worker_counts_with_no_more_requests_than_its_profile_reaches() -> None:

@@ -19,7 +19,13 @@ from inference_blueprints.report.plan.sections.pools import POOLS
 from inference_blueprints.report.plan.sections.processes import PROCESSES
 from inference_blueprints.report.pricing.rates import share_of
 from inference_blueprints.report.tables import TextTable
-from inference_blueprints.serving.performance import NO_PROFILE, role_capacity, why_unknown
+from inference_blueprints.serving.performance import (
+    NO_PROFILE,
+    full_requests_per_second,
+    role_capacity,
+    served_requests_per_second,
+    why_unknown,
+)
 from inference_blueprints.serving.resolved import ResolvedWorkers
 from inference_contracts.number_text import number
 from inference_contracts.units import MILLION, SECONDS_PER_HOUR
@@ -44,7 +50,8 @@ class TokenPrice:
     """`usd_per_million_tokens`, `usd_per_million_output_tokens`: Over all tokens, and if output carries all;
     None when a price is unknown."""
     usd_per_million_tokens_full: float | None
-    """Over all tokens, with every worker as busy as it can be."""
+    """Over all tokens, with every worker as busy as it can be; None if a price is unknown, or if the latency
+    profile ends before."""
 
     @property
     def carries_the_peak(self) -> bool:
@@ -78,7 +85,7 @@ class BeyondProfile:
 def _beyond_profile(basis: PlanBasis) -> Iterator[BeyondProfile]:
     for name in basis[WITHOUT_PROFILE]:
         reason = why_unknown(basis.deployments[name])
-        if reason != NO_PROFILE:
+        if reason and reason != NO_PROFILE:
             yield BeyondProfile(name, reason)
 
 
@@ -99,7 +106,7 @@ def _without_profile(basis: PlanBasis) -> Iterator[str]:
 def _token_price(
     roles: Sequence[ResolvedWorkers], pools: Sequence[PoolSummary], processes: Sequence[ProcessSummary]
 ) -> TokenPrice | None:
-    """Return the prices of a deployment's tokens; None without a latency profile.
+    """Return the prices of a deployment's tokens; None if the rate that it serves is unknown.
 
     A load balancer divides the peak of the model among its deployments, in proportion to their accelerators.
     If the workers can serve less than that, the price is based on what they can serve: the slower of prefill
@@ -112,8 +119,10 @@ def _token_price(
     writing = known[-1]  # decode, or both phases
     resolved = roles[-1]
     workload = resolved.traffic.means
-    rate = min(each.requests_per_second for each in known)
-    full = min(each.full_requests_per_second for each in known)
+    rate = served_requests_per_second(known)
+    if rate is None:
+        return None
+    full = full_requests_per_second(known)
     _, usd = share_of({(resolved.model.name, resolved.deployment.name)}, pools, processes)
     both = workload.input_tokens + workload.output_tokens
     return TokenPrice(
@@ -125,7 +134,7 @@ def _token_price(
         time_per_output_token_ms=writing.time_per_output_token_ms,
         usd_per_million_tokens=_per_million(usd, rate * both),
         usd_per_million_output_tokens=_per_million(usd, rate * workload.output_tokens),
-        usd_per_million_tokens_full=_per_million(usd, full * both),
+        usd_per_million_tokens_full=None if full is None else _per_million(usd, full * both),
     )
 
 

@@ -129,6 +129,23 @@ def test_latencies_are_those_of_the_answered_requests(report_of: ReportOf) -> No
     assert document["prefixCacheHitRatio"] == pytest.approx(0.25)
 
 
+def test_requests_beyond_the_latency_profile_have_unknown_times(report_of: ReportOf) -> None:
+    """Bug: the simulated engine's times of prompts longer than its table passed as those of the hardware."""
+    run = run_of(
+        result_of(*(answered(float(number), 100.0) for number in range(4))),
+        objectives=Objectives(time_to_first_token_p90_ms=200),
+    )
+    covered = report_of(run).models[0]
+    assert (covered.warnings, [each.met for each in covered.objectives]) == ((), [True])
+    assert run.profile is not None
+    short = dataclasses.replace(run.profile, prefill_isl=(1.0, PROMPT / 2), prefill_ttft_ms=(10.0, 20.0))
+    beyond = report_of(dataclasses.replace(run, profile=short)).models[0]
+    [warning] = beyond.warnings
+    assert "4 of 4 answered requests are longer than the latency profile of Qwen/Qwen3-8B on l40s" in warning
+    assert "ends at 500 tokens of a prompt" in warning
+    assert [each.met for each in beyond.objectives] == [None]
+
+
 def test_failures_are_counted_by_reason_with_what_was_said_first(report_of: ReportOf) -> None:
     outcomes = [failed(0.0, "HTTP 500", "first"), failed(1.0, "HTTP 500", "second"), failed(2.0, "HTTP 429")]
     document = as_dict(report_of(run_of(result_of(*outcomes))))

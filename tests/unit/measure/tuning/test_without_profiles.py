@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
+from pathlib import Path
 
 import pytest
 
@@ -50,6 +51,31 @@ def test_pools_that_hold_no_worker_are_the_reason_and_not_a_missing_profile(
     found = tune(large.model_copy(update={"spec": spec}), 0, progress, engines_looked_at=VLLM, stores=stores)
     assert "no configuration on these pools is valid" in explain_choice(found)
     assert "latency profile" not in explain_choice(found)
+
+
+def test_requests_beyond_the_profiles_get_no_choice_and_the_reason(
+    blueprint_of: Callable[..., Blueprint], stores: Stores, progress: Silent, tmp_path: Path
+) -> None:
+    """Bug: replays drew a line beyond the table's end, and the choice rested on it."""
+    long = blueprint_of(
+        {"inputTokens: 2000": "inputTokens: 20000", "peakRequestsPerSecond: 6": "peakRequestsPerSecond: 1"}
+    )
+    found = tune(long, 0, progress, max_accelerators=1, engines_looked_at=VLLM, stores=stores)
+    assert (found.best, found.covered, progress.replayed) == (None, 0, [])
+    ends = "the latency profile ends at 16,384 tokens of a prompt, and"
+    assert f"not compared: Qwen/Qwen3-8B on 1 x l40s (vllm): {ends} a mean prompt has 20,000" in found.notes
+    assert "covers its requests" in explain_choice(found)
+    # Workers of prompts of 5,000 tokens accept one of 20,000.
+    trace = tmp_path / "trace.csv"
+    trace.write_text("TIMESTAMP,input,output\n0,5000,100\n1,20000,100\n", encoding="utf-8")
+    short = blueprint_of(
+        {"inputTokens: 2000": "inputTokens: 5000", "peakRequestsPerSecond: 6": "peakRequestsPerSecond: 1"}
+    )
+    found = tune(short, 0, progress, trace=trace, max_accelerators=1, engines_looked_at=VLLM, stores=stores)
+    assert progress.replayed == []
+    assert (
+        f"not compared: Qwen/Qwen3-8B on 1 x l40s (vllm): {ends} the longest prompt has 20,000" in found.notes
+    )
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ import yaml
 
 import inference_catalog as catalog
 from inference_blueprints.loading import parse_blueprint
+from inference_blueprints.report.plan.plan_tables import plan_notes
 from inference_blueprints.report.plan.section import PlanSummary
 from inference_blueprints.report.plan.sections.addresses import ADDRESSES
 from inference_blueprints.report.plan.sections.cold_starts import COLD_STARTS
@@ -21,8 +22,13 @@ from inference_blueprints.report.plan.sections.cost import PLATFORM_COST
 from inference_blueprints.report.plan.sections.objectives import OBJECTIVES, ObjectiveCheck
 from inference_blueprints.report.plan.sections.pools import POOLS, TOTALS
 from inference_blueprints.report.plan.sections.quotas import QUOTAS
-from inference_blueprints.report.plan.sections.tokens import TOKEN_PRICES, WITHOUT_PROFILE
-from inference_blueprints.report.plan.summary import summarise
+from inference_blueprints.report.plan.sections.tokens import (
+    BEYOND_PROFILE,
+    TOKEN_PRICES,
+    WITHOUT_PROFILE,
+    BeyondProfile,
+)
+from inference_blueprints.report.plan.summary import as_dict, summarise
 from inference_blueprints.report.pricing.rates import CustomRates
 from inference_blueprints.resources import blueprints_directory
 from inference_blueprints.serving.performance import min_answer_ms, role_capacity, time_to_first_token_ms
@@ -90,7 +96,7 @@ def test_two_workers_a_node_share_its_network(quickstart_document: dict[str, Any
             "pools": [_pool("h200", ["p5en.48xlarge"], 3)],
             "model": {
                 "weights": {"huggingFace": "Qwen/Qwen3-235B-A22B-FP8"},
-                "workload": {"inputTokens": 4000, "outputTokens": 1000, "peakRequestsPerSecond": 8},
+                "workload": {"inputTokens": 4000, "outputTokens": 1000, "peakRequestsPerSecond": 4},
             },
             "workers": {"pool": "h200", "replicas": 4, "tensorParallelSize": 4},
         },
@@ -100,8 +106,11 @@ def test_two_workers_a_node_share_its_network(quickstart_document: dict[str, Any
     assert (totals.nodes_used, totals.accelerators_used) == (2, 16)
     assert totals.usd_per_hour_used == pytest.approx(2 * _usd("p5en.48xlarge"))
     assert totals.usd_per_hour_max == pytest.approx(3 * _usd("p5en.48xlarge"))
-    # 8 * 5,000 = 40,000 tokens/s = 144 million an hour.
-    assert summary[TOKEN_PRICES][0].usd_per_million_tokens == pytest.approx(2 * _usd("p5en.48xlarge") / 144)
+    # 4 * 5,000 = 20,000 tokens/s = 72 million an hour.
+    (price,) = summary[TOKEN_PRICES]
+    assert price.usd_per_million_tokens == pytest.approx(2 * _usd("p5en.48xlarge") / 72)
+    # Contexts of 4,500 tokens were measured to 128 requests at once at 4,096; the workers hold more.
+    assert price.usd_per_million_tokens_full is None
     # 2 * 192 = 384, 3 * 192 = 576.
     assert _quotas(summary) == [_SYSTEM_QUOTA, ("L-417A185B", 384, 576)]
     (start,) = summary[COLD_STARTS]
@@ -182,6 +191,21 @@ def test_an_image_s_size_decides_what_takes_longest(
     assert baked.dominated_by == "image"
 
 
+def test_beyond_the_latency_profile_figures_are_unknown(quickstart_document: dict[str, Any]) -> None:
+    """Bug: a mean prompt of 20,000 tokens had a time, a price and kept objectives, from a line drawn on."""
+    model = {
+        "workload": {"inputTokens": 20_000, "outputTokens": 100, "peakRequestsPerSecond": 0.1},
+        "objectives": {"timeToFirstTokenP90Ms": 60_000},
+    }
+    summary = _plan(quickstart_document, {"model": model})
+    reason = "the latency profile ends at 16,384 tokens of a prompt, and a mean prompt has 20,000"
+    assert summary[WITHOUT_PROFILE] == ("qwen3-8b/main",)
+    assert summary[BEYOND_PROFILE] == (BeyondProfile("qwen3-8b/main", reason),)
+    assert (summary[TOKEN_PRICES], [check.planned_ms for check in summary[OBJECTIVES]]) == ((), [None])
+    assert f"No token price for qwen3-8b/main: {reason}." in plan_notes(summary)
+    assert as_dict(summary)["beyondProfile"] == [{"deployment": "qwen3-8b/main", "reason": reason}]
+
+
 def test_images_and_weights_on_ebs(quickstart_document: dict[str, Any]) -> None:
     summary = _plan(
         quickstart_document,
@@ -198,6 +222,7 @@ def test_images_and_weights_on_ebs(quickstart_document: dict[str, Any]) -> None:
     assert summary[TOTALS].usd_per_hour_used == pytest.approx(2 * _usd("g5g.4xlarge"))
     # No latency profile of a T4G: no price of tokens.
     assert (summary[TOKEN_PRICES], summary[WITHOUT_PROFILE]) == ((), ("qwen3-8b/main",))
+    assert summary[BEYOND_PROFILE] == ()
     # EBS: 4,750 Mbit/s = 593.75 MB/s = 566 MiB/s, which the volume is made for: 593,494,016 bytes/s; the
     # network's 5,000 Mbit/s = 625 MB/s are faster. 1,192,085,504 bytes take 2.0086 s, 1 GB 1.6849 s.
     (start,) = summary[COLD_STARTS]
