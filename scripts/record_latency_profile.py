@@ -124,7 +124,7 @@ def decode_step(kv_tokens: float, context_tokens: float) -> tuple[int, int]:
 
 
 @dataclass(frozen=True)
-class Measured:
+class MeasuredLengths:
     """What NVIDIA measured of the operators of one model on one system."""
 
     tokens: dict[str, int]
@@ -177,7 +177,7 @@ class Tables:
         return found
 
 
-def measured(tables: Tables, model: catalog.Model, size: int) -> Measured:
+def measured(tables: Tables, model: catalog.Model, size: int) -> MeasuredLengths:
     """Read how far the operators of a model were measured.
 
     size: Devices that share each layer.
@@ -219,7 +219,7 @@ def measured(tables: Tables, model: catalog.Model, size: int) -> Measured:
         found = tables.rows("comm", "custom_allreduce_perf", ("message_size",), num_gpus=size)
         largest = max(row["message_size"] for row in found)
         tokens["custom_allreduce_perf"] = largest // (model.hidden_size * EXCHANGED_BYTES)
-    return Measured(tokens, steps)
+    return MeasuredLengths(tokens, steps)
 
 
 def fewest(found: list[dict[str, Any]]) -> int:
@@ -251,7 +251,7 @@ def covering(nodes: Sequence[int], largest: int) -> list[int]:
 
 
 def record(
-    database: Database, measured: Measured, context_length: int, kv_capacity: int
+    database: Database, measured: MeasuredLengths, context_length: int, kv_capacity: int
 ) -> dict[str, object]:
     """Fill the tables of a profile as far as was measured, and measure the error of interpolation."""
     longest = min(context_length, kv_capacity, measured.prompt_tokens)
@@ -288,7 +288,7 @@ def record(
     }
 
 
-def largest_step(measured: Measured, context: int) -> int:
+def largest_step(measured: MeasuredLengths, context: int) -> int:
     """Return the KV tokens up to which all steps of a column of the table lie between measured ones."""
     reached = itertools.takewhile(lambda kv: measured.has(*decode_step(kv, context)), KV_TOKENS)
     return max(reached, default=0)

@@ -109,16 +109,19 @@ def worker_load(resolved: ResolvedWorkers) -> WorkerLoad:
     at_once = max(1, concurrent_requests(workload, worker_sizing(resolved)))
     held = float(at_once * ranks)
     limit_seconds = prefill_seconds(resolved.model.objectives)
+    waiting = float(ranks)
+    waiting_reason = "one request may wait per worker, because no latency profile says how long it takes"
     if profile is None:
         reason = "as its KV cache holds (no latency profile says what its objectives allow)"
-        waiting_reason = "one request may wait per worker, because no latency profile says how long it takes"
         requests = 1 if resolved.role == "prefill" else at_once
-        return WorkerLoad(requests * ranks, ranks, reason, waiting_reason, held)
-    waiting = max(1.0, limit_seconds * _MS / prefill_ms(profile, workload))
-    waiting_reason = (
-        f"a prompt takes {prefill_ms(profile, workload):.0f} ms (simulated), so {waiting:.1f} waiting "
-        f"prompts of a worker have their first token within {limit_seconds * _MS:.0f} ms"
-    )
+        return WorkerLoad(requests * ranks, waiting, reason, waiting_reason, held)
+    if not uncovered(profile, workload, "prefill"):
+        prompt_ms = prefill_ms(profile, workload)
+        waiting = max(1.0, limit_seconds * _MS / prompt_ms)
+        waiting_reason = (
+            f"a prompt takes {prompt_ms:.0f} ms (simulated), so {waiting:.1f} waiting "
+            f"prompts of a worker have their first token within {limit_seconds * _MS:.0f} ms"
+        )
     if resolved.role == "prefill":
         return WorkerLoad(waiting, waiting, f"because {waiting_reason}", waiting_reason, max(waiting, held))
     best, reason = _best(resolved, profile, at_once)

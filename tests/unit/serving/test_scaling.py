@@ -245,3 +245,14 @@ def test_prefill_and_decode_keep_the_ratio_of_their_capacities() -> None:
         share.append(trigger.target / worker_load(resolved).requests / resolved.traffic.means.input_tokens)
         assert role_capacity(resolved) is not None
     assert share[0] == pytest.approx(share[1], rel=0.01), "both keep the same part of their capacity free"
+
+
+def test_prompts_beyond_the_profile_leave_decode_workers_with_a_load() -> None:
+    """Bug: a long prompt, which other workers compute, ended the plan of decode workers with an error."""
+    document = yaml.safe_load((blueprints_directory() / "p5en-disaggregated.yaml").read_text("utf-8"))
+    document["spec"]["models"][0]["workload"]["inputTokens"] = 20_000
+    prefill, decode = resolve(Blueprint.model_validate(document), 0, 0)
+    assert "no latency profile" in worker_load(prefill).reason
+    load = worker_load(decode)
+    assert "(simulated)" in load.reason
+    assert (load.waiting, "no latency profile" in load.waiting_reason) == (1.0, True)
