@@ -10,7 +10,7 @@ their model from different paths (``compute_nixl_compatibility_hash`` of vLLM).
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 from inference_blueprints.serving.nodes.node_share import replicas_per_node
 from inference_blueprints.serving.resolved import ResolvedWorkers, UnresolvedError, resolve
@@ -112,7 +112,8 @@ def shares(blueprint: spec.Blueprint, model: spec.Model) -> bool:
     """
     if model.weights.gguf:
         return False
-    pools = [pool for _, pool in usable(blueprint.spec.pools) if pool.name in _pool_names(model)]
+    names = _pool_names(model)
+    pools = [pool for _, pool in usable(blueprint.spec.pools) if pool.name in names]
     if not pools or not all(node_cache_gib(blueprint, pool) for pool in pools):
         return False
     # A size in the blueprint is also meant for workers that share only compiled kernels.
@@ -205,30 +206,39 @@ def _wants_copy(blueprint: spec.Blueprint, model: spec.Model) -> bool:
 
 def _share_nodes(blueprint: spec.Blueprint, model: spec.Model) -> bool:
     """Whether two workers of a model fit a node."""
-    roles = list(_all_workers(blueprint, model))
+    roles = list(_resolved(blueprint, lambda each, _: each is model))
     fitting = [replicas_per_node(each, role.accelerators_per_node) for role in roles for each in role.types]
     return sum(role.workers.maximum for role in roles) > 1 and max(fitting, default=0) > 1
 
 
 def _workers_of(blueprint: spec.Blueprint, pool: spec.Pool) -> list[ResolvedWorkers]:
     """Return the workers that run in a pool."""
-    return [role for role in _all_workers(blueprint) if role.pool.name == pool.name]
+    roles = _resolved(blueprint, lambda _, deployment: pool.name in _pools_of(deployment))
+    return [role for role in roles if role.pool.name == pool.name]
 
 
-def _all_workers(blueprint: spec.Blueprint, only: spec.Model | None = None) -> Iterator[ResolvedWorkers]:
-    """Iterate over the roles of all deployments, or of one model, without those that name what is missing."""
+def _resolved(
+    blueprint: spec.Blueprint, wanted: Callable[[spec.Model, spec.Deployment], bool]
+) -> Iterator[ResolvedWorkers]:
+    """Iterate over the roles of some deployments, without those that name what is missing.
+
+    To resolve a deployment takes long, so a function that needs few of them names those.
+
+    wanted: Whether a deployment of a model is one of them.
+    """
     for index, model in usable(blueprint.spec.models):
-        for deployment, _ in usable(model.deployments if only is None or only is model else ()):
-            with contextlib.suppress(UnresolvedError):
-                yield from resolve(blueprint, index, deployment)
+        for place, deployment in usable(model.deployments):
+            if wanted(model, deployment):
+                with contextlib.suppress(UnresolvedError):
+                    yield from resolve(blueprint, index, place)
+
+
+def _pools_of(deployment: spec.Deployment) -> set[str]:
+    return {str(workers.pool) for workers in deployment.workers.values()}
 
 
 def _pool_names(model: spec.Model) -> set[str]:
-    return {
-        str(workers.pool)
-        for _, deployment in usable(model.deployments)
-        for workers in deployment.workers.values()
-    }
+    return {name for _, deployment in usable(model.deployments) for name in _pools_of(deployment)}
 
 
 def _copy_sizes(workers: list[ResolvedWorkers]) -> list[int]:

@@ -86,7 +86,7 @@ class Weights(Section):
     def entry(self) -> published.Model | None:
         """Shape of the model, with its weights as the repository stores them; None if it is not known."""
         name = self.catalog or self.hugging_face or ""
-        found = self.entries.get(name)
+        found = self._added.get(name) or published.pipelines().get(name) or published.models().get(name)
         if found and self.gguf:
             return in_gguf(found, self.gguf.type)
         return found.stored_as(self.type) if found and self.type else found
