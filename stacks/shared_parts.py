@@ -16,7 +16,6 @@ from inference_blueprints.serving.types import ModelPlan, SharedKvCachePlan, Wei
 from inference_blueprints.spec.types import Alarms, Model, Observability, Purchase, Spec
 from inference_constructs.capacity import ReservedInstances
 from inference_constructs.network import Gateway
-from inference_constructs.observability import AlarmTopic, ModelCanary
 from inference_constructs.serving import FurtherAddress, listener_priorities
 from inference_constructs.storage import CacheBucket
 
@@ -43,6 +42,8 @@ def people_topic(scope: Construct, alarms: Alarms | None) -> sns.ITopic:
     """
     if alarms is not None and alarms.topic_arn is not None:
         return sns.Topic.from_topic_arn(scope, "Topic", alarms.topic_arn)
+    from inference_constructs.observability import AlarmTopic
+
     return AlarmTopic(scope, "People", emails=(alarms.emails or []) if alarms else []).alarm_topic
 
 
@@ -138,6 +139,8 @@ def add_canary(
     """
     if observability.canary is None:
         return
+    from inference_constructs.observability import ModelCanary
+
     ModelCanary(
         stack,
         "Canary",
