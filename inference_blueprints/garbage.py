@@ -12,8 +12,8 @@ _OBJECTS = 200_000
 def collect_rarely() -> None:
     """Collect garbage less often: almost all objects of a short command stay until its end.
 
-    With Python's defaults, collections take a fifth of the time of `blueprints validate`: a twelfth while it
-    runs, and the rest at its end, when Python looks through all objects twice before it frees them.
+    With Python's defaults, collections take a twelfth of the time of `blueprints validate` while it runs, and
+    a tenth at its end, where Python looks through all objects before it frees them.
     """
     gc.set_threshold(_OBJECTS)
     atexit.register(gc.freeze)

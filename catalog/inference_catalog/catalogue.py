@@ -23,7 +23,7 @@ from inference_catalog.engine import (
     ParserNames,
     flags_of,
 )
-from inference_catalog.entry_builder import CatalogueError, build_entry
+from inference_catalog.entry_builder import CatalogueError, LazyEntries, build_entry
 from inference_catalog.figures import BrokerSize, FrontendLoad, JobLoad, LatencyProfile, StartTimeFigure
 from inference_catalog.hardware import Accelerator, InstanceType, PriceTable, processor_of
 from inference_catalog.limits import Endpoint, FleetLimit, Image, KubernetesSupport, Quota, ServiceQuota
@@ -194,7 +194,8 @@ class Catalogue:
     def engines(self) -> Mapping[str, Engine]:
         """Engine by the blueprint's key."""
         files = sorted((self.directory / "engines").glob("*.json"))
-        return MappingProxyType({file.stem: self._engine(file.stem, file) for file in files})
+        by_name = {file.stem: file for file in files}
+        return LazyEntries(by_name, lambda name: self._engine(name, by_name[name]))
 
     @cached_property
     def argument_reasons(self) -> Mapping[str, str]:
@@ -205,12 +206,7 @@ class Catalogue:
     @cached_property
     def engine_releases(self) -> Mapping[str, Mapping[str, Engine]]:
         """Engine by name and image version: the current release, and the recorded former ones."""
-        releases = {}
-        for name, current in self.engines.items():
-            files = sorted((self.directory / "engines" / name).glob("*.json"))
-            former = [self._engine(name, file) for file in files]
-            releases[name] = MappingProxyType({engine.version: engine for engine in [*former, current]})
-        return MappingProxyType(releases)
+        return LazyEntries(self.engines, self._releases)
 
     @cached_property
     def environment_names(self) -> Mapping[str, EnvironmentNames]:
@@ -290,7 +286,8 @@ class Catalogue:
     def instance_types(self) -> Mapping[str, InstanceType]:
         """Instance type by name."""
         _, rows = self._table("instance_types.csv")
-        return MappingProxyType({row["name"]: self._instance_type(row) for row in rows})
+        by_name = {row["name"]: row for row in rows}
+        return LazyEntries(by_name, lambda name: self._instance_type(by_name[name]))
 
     @cached_property
     def prices(self) -> Mapping[str, PriceTable]:
@@ -323,6 +320,12 @@ class Catalogue:
         if not path.is_file():
             return None
         return build_entry(LatencyProfile, self._json(name), path)
+
+    def _releases(self, name: str) -> Mapping[str, Engine]:
+        """Read all releases of an engine, by image version."""
+        files = sorted((self.directory / "engines" / name).glob("*.json"))
+        releases = [*(self._engine(name, file) for file in files), self.engines[name]]
+        return MappingProxyType({engine.version: engine for engine in releases})
 
     def _engine(self, name: str, path: Path) -> Engine:
         """Read one release of an engine."""
@@ -402,15 +405,13 @@ class Catalogue:
         """Return the models of a file by name."""
         path = self.directory / file
         entries = self._json(file)["models"]
-        return MappingProxyType({name: model_entry(name, entry, path) for name, entry in entries.items()})
+        return LazyEntries(entries, lambda name: model_entry(name, entries[name], path))
 
     def _entries(self, file: str, key: str, kind: type[_Entry]) -> Mapping[str, _Entry]:
         """Return all named entries of a JSON file."""
         entries = self._json(file)[key]
         path = self.directory / file
-        return MappingProxyType(
-            {name: build_entry(kind, {"name": name, **entry}, path) for name, entry in entries.items()}
-        )
+        return LazyEntries(entries, lambda name: build_entry(kind, {"name": name, **entries[name]}, path))
 
     def _json(self, name: str) -> dict[str, Any]:
         try:

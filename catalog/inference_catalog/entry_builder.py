@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import MISSING, fields
 from pathlib import Path
 from typing import Any, TypeVar
@@ -59,6 +59,39 @@ _Entry = TypeVar("_Entry")
 
 class CatalogueError(UserError):
     """A data file of the catalogue is invalid. The message names the file, the entry and the problem."""
+
+
+class LazyEntries(Mapping[str, _Entry]):
+    """Entries by name, each built when it is first used: a short command needs few of hundreds.
+
+    Parameters
+    ----------
+    names
+        All names, in order.
+    build
+        Returns the entry of a name.
+    """
+
+    def __init__(self, names: Iterable[str], build: Callable[[str], _Entry]) -> None:
+        self._names = dict.fromkeys(names)
+        self._build = build
+        self._built: dict[str, _Entry] = {}
+
+    def __getitem__(self, name: str) -> _Entry:
+        if name not in self._built:
+            if name not in self._names:
+                raise KeyError(name)
+            self._built[name] = self._build(name)
+        return self._built[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._names
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names)
+
+    def __len__(self) -> int:
+        return len(self._names)
 
 
 def build_entry(kind: type[_Entry], values: Mapping[str, Any], path: Path) -> _Entry:

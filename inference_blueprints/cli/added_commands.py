@@ -6,7 +6,6 @@ Each names a module with a function `register`, which adds its command to the co
 from __future__ import annotations
 
 import sys
-from importlib.metadata import entry_points
 from pathlib import Path
 from types import ModuleType
 
@@ -19,6 +18,8 @@ KNOWN = {"local": "inference-local"}
 
 def added_names() -> list[str]:
     """Return the commands that are installed."""
+    from importlib.metadata import entry_points
+
     return [each.name for each in entry_points(group=GROUP)]
 
 
@@ -28,6 +29,8 @@ def added_module(command: str, wanted: str = "") -> ModuleType:
     wanted: What is wanted of it. By default, the command.
     Raises UserError if its distribution is not installed.
     """
+    from importlib.metadata import entry_points
+
     for each in entry_points(group=GROUP, name=command):
         found: ModuleType = each.load()
         return found

@@ -14,7 +14,6 @@ from inference_blueprints.spec.invalid_values import InvalidValue
 from inference_blueprints.spec.types import Blueprint
 from inference_catalog.catalogue import model_entry
 from inference_catalog.configurations.config_fields import ModelConfigError
-from inference_catalog.configurations.describe import describe
 from inference_contracts.errors import Problem, UserError
 
 #: Folder of entries, next to the blueprint.
@@ -84,6 +83,8 @@ def entry_of(document: Any, path: Path) -> catalog.Model:
         "licence": document["licence"],
         "source": document["source"],
     }
+    from inference_catalog.configurations.describe import describe
+
     counted = describe(document["configuration"], document["exportedQuantization"])
     return model_entry(document["name"], counted | facts, path)
 

@@ -12,6 +12,7 @@ import pytest
 import inference_catalog as catalog
 from inference_catalog.catalogue import shipped
 from inference_catalog.charts import charts, helm_values_directory
+from inference_catalog.entry_builder import LazyEntries
 
 
 @pytest.fixture
@@ -122,7 +123,7 @@ def test_every_missing_and_unknown_field_is_named(
     kept = {name: value for name, value in entry.items() if name not in removed}
     edit_json(data / "models.json", "models", "acme/broken", kept | added)
     with pytest.raises(catalog.CatalogueError) as raised:
-        _ = catalog.Catalogue(data).models
+        _ = catalog.Catalogue(data).models["acme/broken"]
     assert str(raised.value).endswith(f"models.json: acme/broken: {message}")
 
 
@@ -130,7 +131,16 @@ def test_an_accelerator_that_does_not_exist_is_named(data: Path) -> None:
     with (data / "instance_types.csv").open("a", encoding="utf-8") as table:
         table.write("g99.2xlarge,g99,amd64,8,65536,l40,1,450,5000,5000,1,0,58,\n")
     with pytest.raises(catalog.CatalogueError, match=r"g99\.2xlarge: got accelerator 'l40', .*l40s"):
-        _ = catalog.Catalogue(data).instance_types
+        _ = catalog.Catalogue(data).instance_types["g99.2xlarge"]
+
+
+def test_every_entry_can_be_built() -> None:
+    """Entries are built when they are first used: a wrong one would be found by its first user."""
+    whole = catalog.Catalogue(shipped().directory)
+    lazy = [each for name in dir(whole) if isinstance(each := getattr(whole, name), LazyEntries)]
+    assert len(lazy) > 10
+    for entries in lazy:
+        assert [*entries] == [*dict(entries.items())]
 
 
 def test_json_that_cannot_be_read_has_a_position(data: Path) -> None:

@@ -55,7 +55,7 @@ def test_a_missing_distribution_is_installed_as_the_library_was(
 ) -> None:
     """Red if a user of uv or pipx is told to install into another environment."""
     monkeypatch.setattr(sys, "prefix", str(tmp_path))
-    monkeypatch.setattr(added_commands, "entry_points", lambda **_: ())
+    monkeypatch.setattr("importlib.metadata.entry_points", lambda **_: ())
     if receipt:
         (tmp_path / receipt).touch()
     with pytest.raises(UserError) as caught:

@@ -160,7 +160,7 @@ def test_without_dynamo_s_replay_what_to_install_is_said(monkeypatch: pytest.Mon
     monkeypatch.setenv("XDG_CACHE_HOME", "/nowhere")
     with pytest.raises(UserError, match="install it with: blueprints local prepare"):
         added_commands.demand_replay()
-    monkeypatch.setattr(added_commands, "entry_points", lambda **_: ())
+    monkeypatch.setattr("importlib.metadata.entry_points", lambda **_: ())
     with pytest.raises(UserError, match=r"Dynamo's replay comes with .*: pip install inference-local"):
         added_commands.demand_replay()
 

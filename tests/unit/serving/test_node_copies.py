@@ -8,7 +8,9 @@ from typing import Any
 import pytest
 
 import inference_catalog as catalog
+from benchmarks.harness.generated import generated_blueprint
 from inference_blueprints.serving.checks.serving_checks import serving_findings
+from inference_blueprints.serving.estimates import node_copies
 from inference_blueprints.serving.estimates.node_copies import hub_findings
 from inference_blueprints.serving.plan import build_plan
 from inference_blueprints.serving.resolved import resolve
@@ -268,3 +270,22 @@ def test_many_workers_on_the_hub_are_a_warning_with_what_to_write(make_blueprint
 
 def test_few_workers_on_the_hub_are_none(make_blueprint: Make) -> None:
     assert hub_warnings(make_blueprint()) == []
+
+
+def test_the_plan_looks_up_as_many_workers_per_model_in_a_large_blueprint(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Red if a question about one pool looks up the workers of all: synthesis then grows by the square."""
+    counts = []
+    for models in (8, 16):
+        blueprint, looked_up = Blueprint.model_validate(generated_blueprint(models, models)), list[int]()
+
+        def counted(blueprint: Blueprint, model: int, deployment: int) -> Any:
+            looked_up.append(model)  # noqa: B023 -- called within this round
+            return resolve(blueprint, model, deployment)
+
+        monkeypatch.setattr(node_copies, "resolve", counted)
+        build_plan(blueprint)
+        list(serving_findings(blueprint))
+        counts.append(len(looked_up))
+    assert counts[1] == 2 * counts[0] > 0

@@ -35,6 +35,7 @@ from inference_blueprints.spec.sections.stacks.keys import (
     with_stack_and_routing,
 )
 from inference_blueprints.spec.sections.workloads.keys import ModelWorkload
+from inference_catalog.entry_builder import LazyEntries
 from inference_catalog.gguf_types import in_gguf
 
 StoredType = Literal["fp8", "fp8Blocks", "int8", "int4", "nvfp4"]
@@ -75,7 +76,12 @@ class Weights(Section):
     @property
     def entries(self) -> Mapping[str, published.Model]:
         """Entries that `catalog` may name: the catalogue's, and those next to the blueprint."""
-        return {**published.models(), **published.pipelines(), **self._added}
+        return LazyEntries((*published.models(), *published.pipelines(), *self._added), self._entry)
+
+    def _entry(self, name: str) -> published.Model:
+        """Return an entry. Those next to the blueprint come before those of the catalogue."""
+        found = self._added.get(name) or published.pipelines().get(name)
+        return found or published.models()[name]
 
     @property
     def drafts(self) -> Mapping[str, published.Model]:
@@ -86,7 +92,7 @@ class Weights(Section):
     def entry(self) -> published.Model | None:
         """Shape of the model, with its weights as the repository stores them; None if it is not known."""
         name = self.catalog or self.hugging_face or ""
-        found = self._added.get(name) or published.pipelines().get(name) or published.models().get(name)
+        found = self.entries.get(name)
         if found and self.gguf:
             return in_gguf(found, self.gguf.type)
         return found.stored_as(self.type) if found and self.type else found

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from pydantic import Field, JsonValue
 
 from inference_blueprints.spec.section import (
@@ -16,7 +18,9 @@ from inference_blueprints.spec.section import (
     SecurityGroupId,
 )
 from inference_blueprints.spec.sections.workloads.keys import RequestLengths
-from inference_contracts.streaming_job import TopicNames
+
+if TYPE_CHECKING:
+    from inference_contracts.streaming_job import TopicNames
 
 
 class ExpressKafka(Section):
@@ -173,4 +177,6 @@ class StreamingJob(Section):
     @property
     def topic_names(self) -> TopicNames:
         """Names of the job's topics in Kafka."""
+        from inference_contracts.streaming_job import TopicNames
+
         return TopicNames.of_job(self.name, self.events.topic, *self.events.more_topics)
