@@ -49,8 +49,8 @@ import numpy
 from benchmarks.harness.figure import Figure
 from inference_blueprints.measure.shift_simulation.pool_simulation import (
     PoolDays,
+    PoolRole,
     SimulatedBatch,
-    SimulatedRole,
     simulated_pool,
 )
 from inference_blueprints.serving.autoscaling.request_rates import RequestRates, demand_per_minute
@@ -156,9 +156,9 @@ def _pools(pair: tuple[str, str], case: _Case) -> Iterator[Figure]:
     yield Figure(f"{name}, unmet", 100.0 * shift.worst, "%", goal=0.1, simulated=True)
 
 
-def _role(service: str, peak: int, priority: int, end: int) -> SimulatedRole:
+def _role(service: str, peak: int, priority: int, end: int) -> PoolRole:
     values = _demand(service, 0, end, steps=False).values
-    return SimulatedRole(
+    return PoolRole(
         name=service,
         values=values,
         capacity=float(values.max()) / peak,

@@ -36,7 +36,7 @@ _TOLERANCE = 1e-9
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SimulatedRole:
+class PoolRole:
     """A role of real time on the pool."""
 
     name: str
@@ -96,7 +96,7 @@ class SimulatedBatch:
 class PoolDays:
     """What the ways are compared on."""
 
-    roles: Sequence[SimulatedRole]
+    roles: Sequence[PoolRole]
     """Roles of real time."""
     batch: Sequence[SimulatedBatch]
     """Queues, the shortest deadline first."""
@@ -190,11 +190,11 @@ def _ahead(days: PoolDays) -> _Floors:
     return found
 
 
-def _reactive(role: SimulatedRole, minutes: int, multiple: float) -> Numbers:
+def _reactive(role: PoolRole, minutes: int, multiple: float) -> Numbers:
     return role.whole(multiple * largest_of_last(role.values, minutes))
 
 
-def _scheduled(role: SimulatedRole, _minutes: int, multiple: float) -> Numbers:
+def _scheduled(role: PoolRole, _minutes: int, multiple: float) -> Numbers:
     """Return a multiple of the largest demand of each hour on the days before, from a quarter before it."""
     largest = numpy.zeros((MINUTES_PER_DAY // MINUTES_PER_HOUR,))
     needed = numpy.full(len(role.values), role.values.max())
@@ -207,7 +207,7 @@ def _scheduled(role: SimulatedRole, _minutes: int, multiple: float) -> Numbers:
     return role.whole(multiple * numpy.maximum(needed, ahead))
 
 
-_Keep = Callable[[SimulatedRole, int, float], Numbers]
+_Keep = Callable[[PoolRole, int, float], Numbers]
 
 
 def _tuned(days: PoolDays, keep: _Keep, minutes: Sequence[int], *, own: bool = False) -> tuple[_Floors, str]:
@@ -219,9 +219,7 @@ def _tuned(days: PoolDays, keep: _Keep, minutes: Sequence[int], *, own: bool = F
     for role in days.roles:
         bins = handover_bins(role.new_node_seconds if own else role.handover_seconds)
 
-        def rank(
-            setting: tuple[int, float], role: SimulatedRole = role, bins: int = bins
-        ) -> tuple[float, float]:
+        def rank(setting: tuple[int, float], role: PoolRole = role, bins: int = bins) -> tuple[float, float]:
             held = keep(role, *setting)
             missed = role.missed(smallest_before(held, bins + 1), days.known)
             return max(0.0, missed - MISSED_GOAL), float(held[days.known].mean())

@@ -10,8 +10,8 @@ import pytest
 from inference_blueprints.measure.shift_simulation.pool_simulation import (
     PoolDays,
     PoolOutcome,
+    PoolRole,
     SimulatedBatch,
-    SimulatedRole,
     pool_of_size,
     simulated_pool,
 )
@@ -22,8 +22,8 @@ from inference_decisions.capacity_shift.demand_history import Numbers
 DAY = 1440
 
 
-def role(name: str, values: Numbers, maximum: int = 10, **fields: object) -> SimulatedRole:
-    found = SimulatedRole(
+def role(name: str, values: Numbers, maximum: int = 10, **fields: object) -> PoolRole:
+    found = PoolRole(
         name=name,
         values=values,
         capacity=10.0,
