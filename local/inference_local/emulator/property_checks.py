@@ -271,3 +271,108 @@ def disk_beside_template(given: Values) -> Values | None:
     """EKS: the launch template has the disk."""
     template = given.get("LaunchTemplate") or given.get("launchTemplate")
     return {} if template and (given.get("DiskSize") or given.get("diskSize")) else None
+
+
+def few_cluster_subnets(given: Values) -> Values | None:
+    """EKS: the subnets of a cluster are in two zones, so there are two."""
+    network = given.get("resourcesVpcConfig") or given.get("ResourcesVpcConfig") or {}
+    subnets = network.get("subnetIds", network.get("SubnetIds"))
+    return {} if subnets is not None and len(set(subnets)) < 2 else None  # noqa: PLR2004 - the row says it
+
+
+def no_administrator(given: Values) -> Values | None:
+    """EKS: without access entries, the creator has to be let in."""
+    access = {
+        key[0].lower() + key[1:]: value
+        for key, value in (given.get("accessConfig") or given.get("AccessConfig") or {}).items()
+    }
+    lets_in = str(access.get("bootstrapClusterCreatorAdminPermissions", True)).lower() == "true"
+    return {} if access.get("authenticationMode") == "CONFIG_MAP" and not lets_in else None
+
+
+def skipped_version(before: Values, after: Values) -> Values | None:
+    """EKS: a cluster goes up by one minor version."""
+    old, new = (str(each.get("Version") or "") for each in (before, after))
+    if not old or not new or old == new:
+        return None
+    return {"old": old, "new": new} if _minor(new) != _minor(old) + 1 else None
+
+
+def _minor(version: str) -> int:
+    return int(version.split(".")[1])
+
+
+#: EKS User Guide, grant access to Kubernetes APIs: access entries cannot be taken away again.
+_AUTHENTICATION: Final = ("CONFIG_MAP", "API_AND_CONFIG_MAP", "API")
+
+
+def authentication_taken_back(before: Values, after: Values) -> Values | None:
+    """EKS: a cluster gets access entries in one step, and then loses its ConfigMap in another."""
+    old, new = (
+        (each.get("AccessConfig") or {}).get("AuthenticationMode", "CONFIG_MAP") for each in (before, after)
+    )
+    if old == new or new not in _AUTHENTICATION:
+        return None
+    return {"old": old, "new": new} if _AUTHENTICATION.index(new) != _AUTHENTICATION.index(old) + 1 else None
+
+
+def _named(given: Values, name: str) -> Any:
+    """Return a value by its name in an API or in a template."""
+    return given.get(name) or given.get(name[0].upper() + name[1:])
+
+
+def type_and_strategy(given: Values) -> Values | None:
+    """ECS: a service has a launch type or a strategy."""
+    return {} if _named(given, "launchType") and _named(given, "capacityProviderStrategy") else None
+
+
+def daemon_strategy(given: Values) -> Values | None:
+    """ECS: services with a task per host have a launch type."""
+    is_daemon = _named(given, "schedulingStrategy") == "DAEMON"
+    return {} if is_daemon and _named(given, "capacityProviderStrategy") else None
+
+
+def _is_fargate(given: Values) -> bool:
+    return "FARGATE" in (_named(given, "requiresCompatibilities") or ())
+
+
+def fargate_log_role(given: Values) -> Values | None:
+    """ECS: on Fargate, the execution role writes the logs."""
+    if not _is_fargate(given) or _named(given, "executionRoleArn"):
+        return None
+    drivers = [_named(each.get("logConfiguration") or {}, "logDriver") for each in _containers(given)]
+    return {} if "awslogs" in drivers else None
+
+
+def fargate_network(given: Values) -> Values | None:
+    """ECS: a task on Fargate has a network of its own."""
+    return {} if _is_fargate(given) and _named(given, "networkMode") != "awsvpc" else None
+
+
+def secrets_role(given: Values) -> Values | None:
+    """ECS: the execution role reads secrets."""
+    has_secrets = any(each.get("secrets") for each in _containers(given))
+    return {} if has_secrets and not _named(given, "executionRoleArn") else None
+
+
+def shared_secret_name(given: Values) -> Values | None:
+    """ECS: a variable has its value from a secret or from the definition."""
+    for container in _containers(given):
+        secrets, plain = (
+            [str(_named(each, "name")) for each in container.get(kind) or ()]
+            for kind in ("secrets", "environment")
+        )
+        for name in secrets:
+            if name in plain or secrets.count(name) > 1:
+                return {"name": name}
+    return None
+
+
+def container_memory(given: Values) -> Values | None:
+    """ECS: a task has a memory, or each of its containers."""
+    if given.get("memory") or given.get("Memory"):
+        return None
+    for container in _containers(given):
+        if not container.get("memory") and not container.get("memoryReservation"):
+            return {"name": container.get("name")}
+    return None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from inference_local.emulator import property_checks as checks
+from inference_local.emulator import refusal_checks
 from inference_local.emulator.refusals import Refusal
 
 ROLE_POLICIES = Refusal(
@@ -230,4 +231,125 @@ QUEUE_BOUNDS = Refusal(
     message="Invalid value for the parameter {name}.",
     source="Amazon SQS API Reference, SetQueueAttributes",
     check=checks.wrong_queue,
+)
+CLUSTER_SUBNETS = Refusal(
+    call="eks:CreateCluster, AWS::EKS::Cluster",
+    when="The subnets of a cluster are not in two zones",
+    code="InvalidParameterException",
+    message="Subnets specified must be in at least two different AZs",
+    source="awsdocs/amazon-eks-user-guide#795; WesleyCharlesBlake/terraform-aws-eks#41",
+    check=checks.few_cluster_subnets,
+)
+CLUSTER_ADMINISTRATOR = Refusal(
+    call="eks:CreateCluster, AWS::EKS::Cluster",
+    when="A cluster without access entries does not let its creator in",
+    code="InvalidParameterException",
+    message="bootstrapClusterCreatorAdminPermissions must be true if cluster authentication mode is set to "
+    "CONFIG_MAP",
+    source="terraform-aws-modules/terraform-aws-eks#3206",
+    check=checks.no_administrator,
+)
+VERSION_SKIPPED = Refusal(
+    call="eks:UpdateClusterVersion, update of AWS::EKS::Cluster",
+    when="The update skips a minor version of Kubernetes, or goes back to an earlier one",
+    code="InvalidParameterException",
+    message="Unsupported Kubernetes minor version update from {old} to {new}",
+    source="terraform-aws-modules/terraform-aws-eks#2607; rancher/rancher#43316",
+    change=checks.skipped_version,
+)
+AUTHENTICATION_MODE = Refusal(
+    call="eks:UpdateClusterConfig, update of AWS::EKS::Cluster",
+    when="The update takes access entries away, or skips the mode with both entries and ConfigMap",
+    code="InvalidParameterException",
+    message="Unsupported authentication mode update from {old} to {new}",
+    source="pulumi/pulumi-eks#1493; aws/aws-cdk#31032",
+    change=checks.authentication_taken_back,
+)
+TYPE_AND_STRATEGY = Refusal(
+    call="ecs:CreateService, AWS::ECS::Service",
+    when="A service has a launch type and a strategy of capacity providers",
+    code="InvalidParameterException",
+    message="Specifying both a launch type and capacity provider strategy is not supported. Remove one and "
+    "try again.",
+    source="terraform-linters/tflint-ruleset-aws#349",
+    check=checks.type_and_strategy,
+)
+DAEMON_STRATEGY = Refusal(
+    call="ecs:CreateService, AWS::ECS::Service",
+    when="A service with one task per host has a strategy of capacity providers",
+    code="InvalidParameterException",
+    message="Specifying a capacity provider strategy is not supported when you create a service using the "
+    "DAEMON scheduling strategy.",
+    source="aws/containers-roadmap#692",
+    check=checks.daemon_strategy,
+)
+FARGATE_LOG_ROLE = Refusal(
+    call="ecs:RegisterTaskDefinition, AWS::ECS::TaskDefinition",
+    when="A task on Fargate writes logs to CloudWatch and has no execution role",
+    code="ClientException",
+    message="Fargate requires task definition to have execution role ARN to support log driver awslogs.",
+    source="aws/aws-cdk#1279; virtual-kubelet/virtual-kubelet#193",
+    check=checks.fargate_log_role,
+)
+FARGATE_NETWORK = Refusal(
+    call="ecs:RegisterTaskDefinition, AWS::ECS::TaskDefinition",
+    when="A task on Fargate has no network of its own",
+    code="ClientException",
+    message="Fargate only supports network mode \N{LEFT SINGLE QUOTATION MARK}awsvpc"
+    "\N{RIGHT SINGLE QUOTATION MARK}.",
+    source="aws/amazon-ecs-cli#1145",
+    check=checks.fargate_network,
+)
+SECRETS_ROLE = Refusal(
+    call="ecs:RegisterTaskDefinition, AWS::ECS::TaskDefinition",
+    when="A container has secrets, and the task has no execution role",
+    code="ClientException",
+    message="When you are specifying container secrets, you must also specify a value for "
+    "'executionRoleArn'.",
+    source="fabfuel/ecs-deploy#87",
+    check=checks.secrets_role,
+)
+SECRET_NAME = Refusal(
+    call="ecs:RegisterTaskDefinition, AWS::ECS::TaskDefinition",
+    when="A container has a secret and a variable, or two secrets, of the same name",
+    code="ClientException",
+    message="The secret name must be unique and not shared with any new or existing environment variables "
+    "set on the container, such as '{name}'.",
+    source="dagster-io/dagster#11622; compose-x/ecs_composex#707",
+    check=checks.shared_secret_name,
+)
+CONTAINER_MEMORY = Refusal(
+    call="ecs:RegisterTaskDefinition, AWS::ECS::TaskDefinition",
+    when="Neither a task nor one of its containers has a memory",
+    code="ClientException",
+    message="Invalid setting for container '{name}'. At least one of 'memory' or 'memoryReservation' must "
+    "be specified.",
+    source="sil-org/ecs-deploy#59; cuttlesoft/ecs-deploy.py#17",
+    check=checks.container_memory,
+)
+ONE_INDEX = Refusal(
+    call="dynamodb:UpdateTable, update of AWS::DynamoDB::Table, update of AWS::DynamoDB::GlobalTable",
+    when="An update makes or deletes more than one index of a table",
+    code="ValidationException",
+    message="Cannot perform more than one GSI creation or deletion in a single update",
+    source="aws/aws-cdk#14920; aws-cloudformation/cloudformation-coverage-roadmap#229",
+    change=refusal_checks.several_indexes,
+)
+INDEX_THROUGHPUT = Refusal(
+    call="dynamodb:CreateTable, AWS::DynamoDB::Table",
+    when="An index of a table on demand has a throughput",
+    code="ValidationException",
+    message="One or more parameter values were invalid: ProvisionedThroughput should not be specified for "
+    "index: {name} when BillingMode is PAY_PER_REQUEST",
+    source="awslabs/aws-lambda-redshift-loader#192",
+    check=refusal_checks.index_throughput,
+)
+UNEVEN_BROKERS = Refusal(
+    call="kafka:CreateCluster, AWS::MSK::Cluster",
+    when="The number of brokers is no multiple of the number of zones, each of which has a subnet",
+    code="BadRequestException",
+    message="The number of broker nodes must be a multiple of Availability Zones in the Subnets parameter.",
+    source="Amazon MSK Developer Guide, create a cluster; hashicorp/terraform-provider-aws#9658",
+    check=refusal_checks.uneven_brokers,
+    is_quoted=False,
 )

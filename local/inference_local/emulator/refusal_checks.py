@@ -260,3 +260,48 @@ def typed_entry(given: Values) -> Values | None:
     kind = given.get("Type") or given.get("type") or "STANDARD"
     named = any(given.get(key) for key in ("KubernetesGroups", "kubernetesGroups", "Username", "username"))
     return {"kind": kind} if kind != "STANDARD" and named else None
+
+
+def few_balancer_subnets(given: Values) -> Values | None:
+    subnets = given.get("Subnets") or given.get("SubnetMappings") or ()
+    return {} if (given.get("Type") or "application") == "application" and len(subnets) < 2 else None  # noqa: PLR2004 - the row says it
+
+
+def doubled_rules(given: Values) -> Values | None:
+    """EC2: what each rule is about, without its description."""
+    for name in ("SecurityGroupIngress", "SecurityGroupEgress", "IpPermissions"):
+        found = given.get(name) or ()
+        rules = [
+            json.dumps({key: str(each[key]) for key in each if key != "Description"}, sort_keys=True)
+            for each in (found if isinstance(found, list) else ())
+            if isinstance(each, Mapping)
+        ]
+        if len(rules) > len(set(rules)):
+            return {}
+    return None
+
+
+def several_indexes(before: Values, after: Values) -> Values | None:
+    """DynamoDB: an update makes or deletes one index."""
+    old, new = (
+        {index["IndexName"] for index in each.get("GlobalSecondaryIndexes") or ()} for each in (before, after)
+    )
+    return {} if len(old ^ new) > 1 else None
+
+
+def index_throughput(given: Values) -> Values | None:
+    """DynamoDB: indexes of a table on demand are on demand."""
+    if given.get("BillingMode") != "PAY_PER_REQUEST":
+        return None
+    for index in given.get("GlobalSecondaryIndexes") or ():
+        if index.get("ProvisionedThroughput"):
+            return {"name": index.get("IndexName")}
+    return None
+
+
+def uneven_brokers(given: Values) -> Values | None:
+    """MSK: each zone has as many brokers."""
+    count = given.get("numberOfBrokerNodes") or given.get("NumberOfBrokerNodes")
+    group = given.get("brokerNodeGroupInfo") or given.get("BrokerNodeGroupInfo") or {}
+    subnets = group.get("clientSubnets") or group.get("ClientSubnets")
+    return {} if count and subnets and int(count) % len(subnets) else None

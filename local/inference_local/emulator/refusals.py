@@ -1,8 +1,9 @@
 """What AWS refuses, as the emulator says it. Each row names its source.
 
-A row with a `check` is decided from the parameters of a call, or the properties of a resource, alone. The
-others are decided by the code of a stand-in or by ministack. All words come from here, so that this table and
-`request_refusals.py` list every refusal that a deployment on this machine was checked against.
+A row with a `check` is decided from the parameters of a call, or the properties of a resource, alone, and one
+with a `change` from those before and after an update. The others are decided by the code of a stand-in or by
+ministack. All words come from here, so that this table and `request_refusals.py` list every refusal that a
+deployment on this machine was checked against.
 `tests/local/emulator/refused.py` has the example of each row, which is sent to a running emulator.
 """
 
@@ -14,6 +15,8 @@ from typing import Any
 
 #: Returns what to fill into the words of a row; None if the row does not apply.
 Check = Callable[[Mapping[str, Any]], Mapping[str, object] | None]
+#: The same of an update, from the properties before and after it.
+ChangeCheck = Callable[[Mapping[str, Any], Mapping[str, Any]], Mapping[str, object] | None]
 
 # Errors of the APIs of ECS and of Application Auto Scaling.
 
@@ -47,6 +50,8 @@ class Refusal:
     public: `docs/refusals.md` lists such rows."""
     check: Check | None = None
     """Decides from the parameters of the call, or the properties of the resource, alone."""
+    change: ChangeCheck | None = None
+    """Decides from the properties before and after an update of a resource."""
     is_quoted: bool = True
     """Whether the message has AWS's words. They are not public for every refusal that a document states."""
 
@@ -341,6 +346,33 @@ INTERFACE_USED = Refusal(
     code="InvalidNetworkInterface.InUse",
     message="{interface} is currently in use.",
     source="EC2 API Reference, DeleteNetworkInterface and error codes",
+)
+
+ENDPOINT_DOMAIN = Refusal(
+    call="AWS::EC2::VPCEndpoint",
+    when="Another endpoint of the VPC has the private name of the service",
+    code="InvalidParameter",
+    message="private-dns-enabled cannot be set because there is already a conflicting DNS domain for "
+    "{domain} in the VPC {vpc}",
+    source="hashicorp/terraform-provider-aws#17535; fortinet/fortigate-autoscale-aws#43",
+)
+
+ENDPOINT_ZONES = Refusal(
+    call="AWS::EC2::VPCEndpoint",
+    when="Two subnets of an endpoint are in one zone",
+    code="DuplicateSubnetsInSameZone",
+    message="Found another VPC endpoint subnet in the availability zone of {subnet}. VPC endpoint subnets "
+    "should be in different availability zones supported by the VPC endpoint service.",
+    source="eksctl-io/eksctl#8150; EC2 API Reference, error codes",
+)
+
+ZONE_EXISTS = Refusal(
+    call="AWS::Route53::HostedZone",
+    when="The VPC has a private zone of the name",
+    code="ConflictingDomainExists",
+    message="The VPC {vpc} in region {region} has already been associated with the hosted zone {zone} with "
+    "the same domain name.",
+    source="hashicorp/terraform-provider-aws#37783; Route 53 API Reference, CreateHostedZone",
 )
 
 # Decided by ministack.

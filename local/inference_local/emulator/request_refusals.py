@@ -12,7 +12,7 @@ from typing import Any
 
 from botocore.model import OperationModel
 
-from inference_local.emulator import property_refusals, service_refusals
+from inference_local.emulator import document_refusals, property_refusals, service_refusals
 from inference_local.emulator import refusal_checks as checks
 from inference_local.emulator.refusals import AwsApiError, Refusal, state_refusals
 
@@ -182,6 +182,22 @@ HEALTH_TIMEOUT = Refusal(
     source="aws/aws-cdk#3703; hashicorp/terraform-provider-aws#48071",
     check=checks.health_timeout,
 )
+BALANCER_SUBNETS = Refusal(
+    call="elbv2:CreateLoadBalancer, AWS::ElasticLoadBalancingV2::LoadBalancer",
+    when="An application load balancer has fewer than two subnets",
+    code="ValidationError",
+    message="At least two subnets in two different Availability Zones must be specified",
+    source="hashicorp/terraform-provider-aws#15145; aws-samples/aws-cdk-examples#226",
+    check=checks.few_balancer_subnets,
+)
+PERMISSION_TWICE = Refusal(
+    call="ec2:AuthorizeSecurityGroupIngress, ec2:AuthorizeSecurityGroupEgress, AWS::EC2::SecurityGroup",
+    when="A request has the same rule twice",
+    code="InvalidParameterValue",
+    message="The same permission must not appear multiple times",
+    source="hashicorp/terraform-provider-aws#2587; hashicorp/terraform-provider-aws#29492",
+    check=checks.doubled_rules,
+)
 SERVICES_AT_ONCE = Refusal(
     call="ecs:DescribeServices",
     when="A call names more than 10 services",
@@ -310,7 +326,7 @@ ENTRY_TYPE = Refusal(
 def refusals() -> dict[str, Refusal]:
     """Return all rows by name: those of this file, and those of the stand-ins' own code."""
     mine = {name: each for name, each in globals().items() if isinstance(each, Refusal)}
-    others = {**vars(service_refusals), **vars(property_refusals)}
+    others = {**vars(service_refusals), **vars(property_refusals), **vars(document_refusals)}
     found = {name: each for name, each in others.items() if isinstance(each, Refusal)}
     return {**state_refusals(), **found, **mine}
 
@@ -325,6 +341,15 @@ def refused_resource(resource_type: str, properties: Values) -> AwsApiError | No
     return _refused(resource_type, properties)
 
 
+def refused_update(resource_type: str, before: Values, after: Values) -> AwsApiError | None:
+    """Return the error of the first row that applies to an update of a resource; None if none does."""
+    for row in _rows_by_call().get(f"update of {resource_type}", ()):
+        found = row.change(before, after) if row.change else None
+        if found is not None:
+            return row.error(**found)
+    return None
+
+
 def _refused(call: str, values: Values) -> AwsApiError | None:
     for row in _rows_by_call().get(call, ()):
         found = row.check(values) if row.check else None
@@ -337,6 +362,6 @@ def _refused(call: str, values: Values) -> AwsApiError | None:
 def _rows_by_call() -> dict[str, list[Refusal]]:
     rows: dict[str, list[Refusal]] = {}
     for row in refusals().values():
-        for call in row.call.split(", ") if row.check else ():
+        for call in row.call.split(", ") if row.check or row.change else ():
             rows.setdefault(call, []).append(row)
     return rows

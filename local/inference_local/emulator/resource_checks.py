@@ -17,7 +17,7 @@ from ministack.services.cloudformation.provisioners import _RESOURCE_HANDLERS
 
 from inference_local.emulator.model_constraints import compiled_pattern
 from inference_local.emulator.refusals import BEYOND_SCHEMA
-from inference_local.emulator.request_refusals import refused_resource
+from inference_local.emulator.request_refusals import refused_resource, refused_update
 
 _FILE: Final = Path(__file__).with_name("resource_schemas.json")
 _BOOLEANS: Final = {"true": True, "false": False}
@@ -54,6 +54,8 @@ def _checked(resource_type: str, plain: Mapping[str, Any]) -> dict[str, Any]:
 
         def checked_update(name: str, old: Any, properties: Any, *others: str) -> Any:
             demand_accepted(resource_type, others[1] if len(others) > 1 else name, properties)
+            if error := refused_update(resource_type, old, properties):
+                raise error
             return update(name, old, properties, *others)
 
         checked["update"] = checked_update

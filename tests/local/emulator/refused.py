@@ -149,6 +149,7 @@ CLUSTER = Call("ecs", "create_cluster", {"clusterName": "try"})
 #: Refusals that answer no call, or one about a task that runs, and the tests that make them.
 LATER: Mapping[str, str] = {
     "STACK_CHANGES": "tests/unit/local/emulator/test_changing_stacks.py",
+    "ENDPOINT_ZONES": "tests/unit/local/emulator/test_refusals.py",
     "EXECUTE_COMMAND_OFF": "tests/local/ecs/test_running_tasks.py",
     "NOT_INTERACTIVE": "tests/local/ecs/test_running_tasks.py",
     "NO_CAPACITY": "tests/local/ecs/test_running_tasks.py",
@@ -363,6 +364,55 @@ def large_policy(size: int) -> dict[str, Any]:
 
 def lifecycle(*rules: Mapping[str, Any]) -> Resource:
     return Resource("AWS::S3::Bucket", {"LifecycleConfiguration": {"Rules": list(rules)}})
+
+
+EKS_CLUSTER = {
+    "Name": "refused",
+    "RoleArn": ROLE,
+    "Version": "1.34",
+    "ResourcesVpcConfig": {"SubnetIds": ["subnet-1", "subnet-2"]},
+    "AccessConfig": {"AuthenticationMode": "API"},
+}
+FARGATE = {"networkMode": "awsvpc", "requiresCompatibilities": ["FARGATE"], "cpu": "256", "memory": "512"}
+BROKERS = {
+    "ClusterName": "uneven",
+    "KafkaVersion": "3.9.x",
+    "NumberOfBrokerNodes": 4,
+    "BrokerNodeGroupInfo": {"ClientSubnets": ["a", "b", "c"], "InstanceType": "kafka.m7g.large"},
+}
+
+
+def bucket_policy(action: str, resource: str) -> Call:
+    statement = {
+        "Effect": "Allow",
+        "Principal": "*",
+        "Action": action,
+        "Resource": f"arn:aws:s3:::{resource}",
+    }
+    return Call("s3", "put_bucket_policy", {"Bucket": "mine", "Policy": policy(statement)})
+
+
+def pattern(**fields: Any) -> Call:
+    return Call("events", "put_rule", {"Name": "r", "EventPattern": json.dumps(fields)})
+
+
+def alarm(**properties: Any) -> Resource:
+    basic = {"EvaluationPeriods": 2, "Threshold": 1, "ComparisonOperator": "GreaterThanThreshold"}
+    return Resource("AWS::CloudWatch::Alarm", {**basic, **properties})
+
+
+def query(name: str) -> dict[str, Any]:
+    stat = {"Metric": {"Namespace": "n", "MetricName": name}, "Period": 60, "Stat": "Sum"}
+    return {"Id": name, "MetricStat": stat}
+
+
+def indexed(*names: str) -> dict[str, Any]:
+    """Properties of a table with indexes."""
+    keys = [{"AttributeName": "k", "KeyType": "HASH"}]
+    indexes = [
+        {"IndexName": each, "KeySchema": keys, "Projection": {"ProjectionType": "ALL"}} for each in names
+    ]
+    return {"TableName": "indexed", **TABLE, **({"GlobalSecondaryIndexes": indexes} if indexes else {})}
 
 
 RULE = {"Id": "old", "Status": "Enabled", "ExpirationInDays": 90}
@@ -906,5 +956,131 @@ EXAMPLES: Mapping[str, Call | Resource] = {
     "ENTRY_TYPE": Resource(
         "AWS::EKS::AccessEntry",
         {"ClusterName": "c", "PrincipalArn": ROLE, "Type": "EC2_LINUX", "KubernetesGroups": ["nodes"]},
+    ),
+    "CLUSTER_SUBNETS": Call(
+        "eks",
+        "create_cluster",
+        {"name": "one", "roleArn": ROLE, "resourcesVpcConfig": {"subnetIds": ["subnet-1"]}},
+    ),
+    "CLUSTER_ADMINISTRATOR": Call(
+        "eks",
+        "create_cluster",
+        {
+            "name": "locked",
+            "roleArn": ROLE,
+            "resourcesVpcConfig": {"subnetIds": ["subnet-1", "subnet-2"]},
+            "accessConfig": {
+                "authenticationMode": "CONFIG_MAP",
+                "bootstrapClusterCreatorAdminPermissions": False,
+            },
+        },
+    ),
+    "VERSION_SKIPPED": Resource(
+        "AWS::EKS::Cluster",
+        {**EKS_CLUSTER, "Name": "skipped", "Version": "1.36"},
+        before={**EKS_CLUSTER, "Name": "skipped"},
+    ),
+    "AUTHENTICATION_MODE": Resource(
+        "AWS::EKS::Cluster",
+        {**EKS_CLUSTER, "AccessConfig": {"AuthenticationMode": "API_AND_CONFIG_MAP"}},
+        before=EKS_CLUSTER,
+    ),
+    "TYPE_AND_STRATEGY": Resource(
+        "AWS::ECS::Service",
+        {"LaunchType": "FARGATE", "CapacityProviderStrategy": [{"CapacityProvider": "FARGATE_SPOT"}]},
+    ),
+    "DAEMON_STRATEGY": Resource(
+        "AWS::ECS::Service",
+        {
+            "SchedulingStrategy": "DAEMON",
+            "CapacityProviderStrategy": [{"CapacityProvider": "FARGATE_SPOT"}],
+        },
+    ),
+    "FARGATE_LOG_ROLE": containers({"logConfiguration": {"logDriver": "awslogs"}}, **FARGATE),
+    "FARGATE_NETWORK": containers({}, **{**FARGATE, "networkMode": "host"}),
+    "SECRETS_ROLE": containers({"secrets": [{"name": "TOKEN", "valueFrom": ROLE}]}),
+    "SECRET_NAME": containers(
+        {
+            "secrets": [{"name": "TOKEN", "valueFrom": ROLE}],
+            "environment": [{"name": "TOKEN", "value": "none"}],
+        },
+        executionRoleArn=ROLE,
+    ),
+    "CONTAINER_MEMORY": Call(
+        "ecs",
+        "register_task_definition",
+        {"family": "refused", "containerDefinitions": [{"name": "main", "image": "i"}]},
+    ),
+    "ONE_INDEX": Resource("AWS::DynamoDB::Table", indexed("first", "other"), before=indexed()),
+    "INDEX_THROUGHPUT": Call(
+        "dynamodb",
+        "create_table",
+        {
+            **indexed("first"),
+            "GlobalSecondaryIndexes": [
+                {
+                    **indexed("first")["GlobalSecondaryIndexes"][0],
+                    "ProvisionedThroughput": {"ReadCapacityUnits": 1, "WriteCapacityUnits": 1},
+                }
+            ],
+        },
+    ),
+    "UNEVEN_BROKERS": Resource("AWS::MSK::Cluster", BROKERS),
+    "POLICIES_PER_ROLE": Resource(
+        "AWS::IAM::Role",
+        {
+            "AssumeRolePolicyDocument": json.loads(
+                policy({"Effect": "Allow", "Principal": {"AWS": "*"}, "Action": "sts:AssumeRole"})
+            ),
+            "ManagedPolicyArns": [f"arn:aws:iam::aws:policy/p{number}" for number in range(11)],
+        },
+    ),
+    "NO_RESOURCES": Call(
+        "iam",
+        "create_policy",
+        {"PolicyName": "none", "PolicyDocument": policy({"Effect": "Allow", "Action": "s3:GetObject"})},
+    ),
+    "BUCKET_RESOURCE": bucket_policy("s3:GetObject", "other/*"),
+    "BUCKET_ACTION": bucket_policy("s3:ListBucket", "mine/*"),
+    "TOPIC_ACTION": Resource(
+        "AWS::SNS::TopicPolicy",
+        {
+            "Topics": ["arn:aws:sns:us-west-2:123456789012:t"],
+            "PolicyDocument": json.loads(
+                policy({"Effect": "Allow", "Principal": "*", "Action": "sns:CreateTopic", "Resource": "*"})
+            ),
+        },
+    ),
+    "PATTERN_EMPTY": pattern(source=["aws.s3"], detail={}),
+    "PATTERN_FORM": pattern(source="aws.s3"),
+    "RULE_EMPTY": Call("events", "put_rule", {"Name": "empty"}),
+    "ALARM_RESULT": alarm(Metrics=[query("one"), query("two")]),
+    "ALARM_DATAPOINTS": alarm(DatapointsToAlarm=3, Metrics=[query("one")]),
+    "ALARM_STATISTIC": alarm(Statistic="Sum", Metrics=[query("one")]),
+    "BALANCER_SUBNETS": Resource("AWS::ElasticLoadBalancingV2::LoadBalancer", {"Subnets": ["subnet-1"]}),
+    "PERMISSION_TWICE": Resource(
+        "AWS::EC2::SecurityGroup",
+        {
+            "GroupDescription": "hosts",
+            "SecurityGroupIngress": [
+                {"IpProtocol": "tcp", "FromPort": 80, "ToPort": 80, "CidrIp": "10.0.0.0/8"}
+            ]
+            * 2,
+        },
+    ),
+    "ENDPOINT_DOMAIN": Resource(
+        "AWS::EC2::VPCEndpoint",
+        {
+            "VpcId": "vpc-1",
+            "ServiceName": "com.amazonaws.us-west-2.sqs",
+            "VpcEndpointType": "Interface",
+            "PrivateDnsEnabled": True,
+        },
+        others=1,
+    ),
+    "ZONE_EXISTS": Resource(
+        "AWS::Route53::HostedZone",
+        {"Name": "models.example", "VPCs": [{"VPCId": "vpc-1", "VPCRegion": "us-west-2"}]},
+        others=1,
     ),
 }

@@ -120,8 +120,8 @@ def test_a_key_that_is_denied_in_mid_job_loses_and_doubles_nothing(
     """Red if a line is lost or doubled, or a worker ends, when somebody takes away the permission to use the
     platform's key while a job runs, and gives it back.
 
-    S3 answers with the code of every denial (Amazon S3 User Guide, "Troubleshoot access denied (403 Forbidden)
-    errors", encryption settings), and DynamoDB with another one (aws/aws-cdk#10010). Queues have no such key.
+    S3 answers with the code of every denial (Amazon S3 User Guide, "Troubleshoot access
+    denied errors", encryption), and DynamoDB with another one (aws/aws-cdk#10010). Queues have no such key.
     """
     denied = False
     chunks: list[str] = []

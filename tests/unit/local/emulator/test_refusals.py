@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from ministack.services import cloudwatch_logs
+from ministack.services import cloudwatch_logs, ec2
 from ministack.services.cloudformation.provisioners import _RESOURCE_HANDLERS
 
 from inference_blueprints.resources import root
-from inference_local.emulator.patches import log_group_names
+from inference_local.emulator.patches import log_group_names, network_names
 from inference_local.emulator.refusals import AwsApiError
 from inference_local.emulator.request_refusals import refusals
 from inference_local.emulator.resource_handlers.registry import ResourceRequest, register
@@ -65,3 +65,18 @@ def test_a_log_group_that_exists_is_not_made_again() -> None:
             log_group_names._create("Log", {"LogGroupName": "/aws/eks/a/cluster"}, "a-Cluster")
     finally:
         cloudwatch_logs._delete_log_group({"logGroupName": "/aws/eks/a/cluster"})
+
+
+def test_an_endpoint_has_one_subnet_per_zone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """ENDPOINT_ZONES: red if an endpoint in two subnets of one zone is made here, which EC2 refuses."""
+    zones = {"subnet-1": "us-west-2a", "subnet-2": "us-west-2b", "subnet-3": "us-west-2a"}
+    described = {name: {"AvailabilityZone": zone} for name, zone in zones.items()}
+    monkeypatch.setattr(ec2, "_subnets", described)
+    properties = {
+        "VpcId": "vpc-zones",
+        "ServiceName": "com.amazonaws.us-west-2.sqs",
+        "SubnetIds": list(zones),
+    }
+    with pytest.raises(AwsApiError, match="in the availability zone of subnet-3"):
+        network_names._create_endpoint("It", properties, "s")
+    network_names._create_endpoint("It", {**properties, "SubnetIds": ["subnet-1", "subnet-2"]}, "s")

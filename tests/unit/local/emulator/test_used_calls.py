@@ -53,16 +53,16 @@ TYPES = {
     "EC2 API Reference, errors of these calls: quotas, unknown ids, and resources of another VPC": {
         *("AWS::EC2::EIP", "AWS::EC2::FlowLog", "AWS::EC2::InternetGateway", "AWS::EC2::NatGateway"),
         *("AWS::EC2::Route", "AWS::EC2::RouteTable", "AWS::EC2::SubnetRouteTableAssociation"),
-        *("AWS::EC2::VPCEndpoint", "AWS::EC2::VPCGatewayAttachment"),
+        *("AWS::EC2::VPCGatewayAttachment",),
     },
     "ECR and EFS API references, errors: names that exist, and one mount target per zone": {
         *("AWS::ECR::Repository", "AWS::EFS::AccessPoint", "AWS::EFS::FileSystem", "AWS::EFS::MountTarget"),
     },
     "EKS API Reference, errors: names that exist, and versions (`blueprints doctor`)": {
-        *("AWS::EKS::Addon", "AWS::EKS::Cluster"),
+        "AWS::EKS::Addon",
     },
     "ElastiCache, MSK and Managed Flink API references, errors: names that exist, states, quotas": {
-        *("AWS::ElastiCache::ServerlessCache", "AWS::ElastiCache::UserGroup", "AWS::MSK::Cluster"),
+        *("AWS::ElastiCache::ServerlessCache", "AWS::ElastiCache::UserGroup"),
         *(
             "AWS::KinesisAnalyticsV2::Application",
             "AWS::KinesisAnalyticsV2::ApplicationCloudWatchLoggingOption",
@@ -74,17 +74,38 @@ TYPES = {
     "API references of these services, errors: names that exist, quotas, and what the schema has": {
         *("AWS::IAM::InstanceProfile", "AWS::Lambda::EventInvokeConfig", "AWS::Lambda::LayerVersion"),
         *("AWS::Lambda::Permission",),
-        *("AWS::Logs::LogStream", "AWS::S3::BucketPolicy", "AWS::SNS::Topic", "AWS::SNS::TopicPolicy"),
+        *("AWS::Logs::LogStream", "AWS::SNS::Topic"),
         *("AWS::SQS::QueuePolicy", "AWS::SecretsManager::Secret"),
     },
     "Route 53 and Cloud Map API references, errors: names that exist in the VPC": {
-        *("AWS::Route53::HostedZone", "AWS::Route53::RecordSet"),
+        "AWS::Route53::RecordSet",
         *("AWS::ServiceDiscovery::PrivateDnsNamespace", "AWS::ServiceDiscovery::Service"),
     },
     "Step Functions API Reference, errors: the definition, which asl-validator checks before": {
         "AWS::StepFunctions::StateMachine",
     },
     "ECS API Reference, CreateCluster, errors: only unknown names and permissions": {"AWS::ECS::Cluster"},
+}
+
+#: How programs in Java reach AWS, by what was read: packages, signed services and file systems. None of them
+#: has a client of the SDK for a service; if one gets it, its calls need rows.
+JAVA = {
+    "AWS SDK for Java 2.x: credentials and signatures, which other entries here use": {
+        *("software.amazon.awssdk.auth", "software.amazon.awssdk.http", "software.amazon.awssdk.identity"),
+        "software.amazon.awssdk.regions",
+    },
+    "Managed Service for Apache Flink Developer Guide, runtime properties: read from a file": {
+        "com.amazonaws.services.kinesisanalytics",
+    },
+    "Amazon MSK Developer Guide, IAM access control: only missing permissions. The rest is Kafka's": {
+        "software.amazon.msk",
+    },
+    "Amazon ElastiCache User Guide, authenticating with IAM: only missing permissions and old tokens": {
+        "signed for elasticache",
+    },
+    "Amazon S3 API Reference: Flink's file system writes parts and completes uploads, which have rows": {
+        "s3a",
+    },
 }
 
 
@@ -128,3 +149,27 @@ def test_every_resource_type_has_a_row_or_a_reason() -> None:
     has_row = rows()
     without = {name for name in cloudformation_types() if name not in has_row}
     assert without == set().union(*TYPES.values())
+
+
+def reached_by_java(text: str) -> set[str]:
+    """Return how a program reaches AWS: packages, services of signatures, file systems, and calls."""
+    packages = r'(?:import |")(software\.amazon\.(?:awssdk\.services\.\w+|awssdk\.\w+|\w+)|com\.amazonaws(?:\.\w+){2})'
+    found = set(re.findall(packages, text)) | set(re.findall(r'"(s3a?):', text))
+    found |= {f"signed for {each}" for each in re.findall(r'SERVICE\w*\s*[=,]\s*"([\w-]+)"', text)}
+    methods = {name[0].upper() + name[1:] for name in re.findall(r"\.(\w+)\(", text)}
+    for package in [each for each in found if ".services." in each and each.startswith("software")]:
+        service = package.rpartition(".")[2]
+        if service in SERVICES:
+            model = botocore.session.get_session().get_service_model(service)
+            found |= {f"{service}:{name}" for name in methods & set(model.operation_names)}
+            found.discard(package)
+    return found
+
+
+def test_what_java_calls_has_a_row_or_a_reason() -> None:
+    """Red if a program in Java begins to call AWS otherwise, and nobody has read what AWS refuses."""
+    sample = "import software.amazon.awssdk.services.sqs.SqsClient; client.sendMessage(one); client.names();"
+    assert reached_by_java(sample) == {"sqs:SendMessage"}
+    programs = (root() / "runtime" / "java").glob("*/src/main/**/*.java")
+    reached = set().union(*(reached_by_java(path.read_text("utf-8")) for path in programs))
+    assert reached - rows() == set().union(*JAVA.values())
