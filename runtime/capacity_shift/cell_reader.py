@@ -73,11 +73,14 @@ class DemandReader:
 
     def known(self) -> Mapping[str, DemandHistory]:
         """Return what earlier runs of this process read."""
-        return {
-            each.name: DemandHistory.of_samples(self._real_time(each))
-            for each in self._workers
+        of_models = self._of_models()
+        # Workers of several roles share the demand of their release.
+        by_release = {
+            each.release: DemandHistory.of_samples(self._real_time(each, of_models[each.model]))
+            for each in {each.release: each for each in self._workers}.values()
             if self._all.get(each.release)
         }
+        return {each.name: by_release[each.release] for each in self._workers if each.release in by_release}
 
     def _read(self, start: int, end: int) -> None:
         query = "sum by (release) (serving_requests_in_flight{platform=" + text_literal(self._platform) + "})"
@@ -131,14 +134,22 @@ class DemandReader:
                 return
             request["NextToken"] = answer["NextToken"]
 
-    def _real_time(self, workers: ShiftedWorkers) -> Iterator[tuple[float, float]]:
+    def _of_models(self) -> Mapping[str, Bins]:
+        """Return the requests in flight of all releases of each model, by the end of each bin."""
+        totals: dict[str, Bins] = defaultdict(dict)
+        for model, release in sorted({(each.model, each.release) for each in self._workers}):
+            total = totals[model]
+            for at, value in self._all.get(release, {}).items():
+                total[at] = total.get(at, 0.0) + value
+        return totals
+
+    def _real_time(self, workers: ShiftedWorkers, of_model: Bins) -> Iterator[tuple[float, float]]:
         """Yield times and demand of a release. Batch's part is divided as all requests of the model are."""
-        releases = {each.release for each in self._workers if each.model == workers.model}
         batch = self._batch.get(workers.model, {})
         for at, value in self._all[workers.release].items():
             near = [batch[each] for each in range(at, at - _BATCH_SECONDS, -BIN_SECONDS) if each in batch]
-            of_model = sum(self._all[release].get(at, 0.0) for release in releases)
-            of_batch = sum(near) / len(near) * value / of_model if near and of_model > 0 else 0.0
+            total = of_model.get(at, 0.0)
+            of_batch = sum(near) / len(near) * value / total if near and total > 0 else 0.0
             yield float(at), max(0.0, value - of_batch)
 
     def _forget(self, before: int) -> None:

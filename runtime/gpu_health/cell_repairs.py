@@ -23,6 +23,8 @@ from operations.operations_errors import MetricsError, OperationsError
 READ_ONE_BY_ONE: Final = 3
 #: Longest subject of a message: https://docs.aws.amazon.com/sns/latest/api/API_Publish.html
 _SUBJECT: Final = 100
+#: Instances of one question for their Auto Scaling groups.
+_GROUP_MEMBERS: Final = 50
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,11 +133,11 @@ class CellRepairs(ABC):
         if len(open_cases) > READ_ONE_BY_ONE:
             listed = {node.name: node for node in nodes}
             self.together = {case.node: (read_at, listed.get(case.node)) for case in open_cases}
-            self.read_pods_together(open_cases)
+            self.read_rest_together(open_cases)
 
     @abstractmethod
-    def read_pods_together(self, cases: Sequence[RepairCase]) -> None:
-        """Read what runs on the nodes of cases, where a decision needs it before its node is closed."""
+    def read_rest_together(self, cases: Sequence[RepairCase]) -> None:
+        """Read what else a decision needs before its node is closed, in few requests for many nodes."""
 
     def decided_at(self, node: str) -> float:
         """Return the time of a decision about a node: when it was read with others, else now."""
@@ -227,8 +229,23 @@ def terminate_in_group(instance: str) -> None:
 
 def group_of(instance: str) -> Mapping[str, Any] | None:
     """Return the Auto Scaling group of an instance. None if it has none, or forgot it."""
-    answer = aws_clients.client("autoscaling").describe_auto_scaling_instances(InstanceIds=[instance])
-    return next(iter(answer["AutoScalingInstances"]), None)
+    return groups_of([instance]).get(instance)
+
+
+def groups_of(instances: Sequence[str]) -> dict[str, Mapping[str, Any]]:
+    """Return the Auto Scaling groups of instances, by instance. One that has none is left out.
+
+    A call has at most 50 identifiers, and ignores those that do not exist:
+    https://docs.aws.amazon.com/autoscaling/ec2/APIReference/API_DescribeAutoScalingInstances.html
+    """
+    client = aws_clients.client("autoscaling")
+    return {
+        str(each["InstanceId"]): each
+        for start in range(0, len(instances), _GROUP_MEMBERS)
+        for each in client.describe_auto_scaling_instances(
+            InstanceIds=list(instances[start : start + _GROUP_MEMBERS])
+        )["AutoScalingInstances"]
+    }
 
 
 @contextmanager

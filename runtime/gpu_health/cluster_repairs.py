@@ -164,7 +164,7 @@ class ClusterRepairs(CellRepairs):
         pods = [] if alone is None else list(self._api.list("/api/v1/pods", fieldSelector=selector))
         return began, alone, pods
 
-    def read_pods_together(self, cases: Sequence[RepairCase]) -> None:
+    def read_rest_together(self, cases: Sequence[RepairCase]) -> None:
         """Read the pods of all nodes if a decision counts the DCGM engines of one."""
         self.pods_together = {
             case.node: [] for case in cases if any(each.kind in ENGINES_COUNT for each in case.evidence)

@@ -28,7 +28,7 @@ _logger = Logger(service=HEALTH_SERVICE, child=True)
 #: https://docs.aws.amazon.com/AmazonECS/latest/APIReference/API_DescribeContainerInstances.html
 #: https://docs.aws.amazon.com/AmazonECS/latest/APIReference/API_DescribeTasks.html
 #: https://docs.aws.amazon.com/AmazonECS/latest/APIReference/API_DescribeServices.html
-_MANY, _FEW = 100, 10
+MANY, _FEW = 100, 10
 #: Attributes that the agent sets: Amazon ECS Developer Guide, "Attributes".
 _INSTANCE_TYPE: Final = "ecs.instance-type"
 #: States of a container instance that gets no new tasks:
@@ -201,23 +201,28 @@ class ClusterReading:
             for spot in (False, True)
         }
 
-    def hosts(self) -> list[ContainerHost]:
+    def hosts(self, instance: str = "") -> list[ContainerHost]:
         """Return the container instances that are not gone: a list leaves out inactive ones.
 
         https://docs.aws.amazon.com/AmazonECS/latest/APIReference/API_ListContainerInstances.html
+        https://docs.aws.amazon.com/AmazonECS/latest/developerguide/cluster-query-language.html
 
+        instance: Identifier of the EC2 instance that is looked for. Empty for all hosts.
         Raises EcsError if ECS does not answer.
         """
+        looked_for = {"filter": f"ec2InstanceId == {instance}"} if instance else {}
         with _asking("list hosts"):
             ecs = aws_clients.client("ecs")
             arns = [
                 arn
-                for page in ecs.get_paginator("list_container_instances").paginate(cluster=self._cluster)
+                for page in ecs.get_paginator("list_container_instances").paginate(
+                    cluster=self._cluster, **looked_for
+                )
                 for arn in page["containerInstanceArns"]
             ]
             described = [
                 content
-                for some in _parts(arns, _MANY)
+                for some in parts(arns, MANY)
                 for content in ecs.describe_container_instances(
                     cluster=self._cluster, containerInstances=some, include=["CONTAINER_INSTANCE_HEALTH"]
                 )["containerInstances"]
@@ -251,7 +256,7 @@ class ClusterReading:
             ]
             return [
                 HostTask(content)
-                for some in _parts(list(dict.fromkeys(arns)), _MANY)
+                for some in parts(list(dict.fromkeys(arns)), MANY)
                 for content in ecs.describe_tasks(cluster=self._cluster, tasks=some, include=["TAGS"])[
                     "tasks"
                 ]
@@ -269,7 +274,7 @@ class ClusterReading:
             ]
             return [
                 service
-                for some in _parts(arns, _FEW)
+                for some in parts(arns, _FEW)
                 for service in ecs.describe_services(cluster=self._cluster, services=some, include=["TAGS"])[
                     "services"
                 ]
@@ -295,7 +300,7 @@ def _racks(instances: list[str]) -> dict[str, str]:
     """
     racks = dict[str, str]()
     try:
-        for some in _parts(instances, _MANY):
+        for some in parts(instances, MANY):
             answer = aws_clients.client("ec2").describe_instance_topology(InstanceIds=some)
             for each in answer["Instances"]:
                 if nodes := each.get("NetworkNodes"):
@@ -305,7 +310,7 @@ def _racks(instances: list[str]) -> dict[str, str]:
     return racks
 
 
-def _parts(arns: list[str], size: int) -> Iterator[list[str]]:
+def parts(arns: list[str], size: int) -> Iterator[list[str]]:
     """Yield as many ARNs as one call takes."""
     for start in range(0, len(arns), size):
         yield arns[start : start + size]

@@ -13,19 +13,23 @@ drain are one call here, and the steps after it only wait.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cache
 from typing import Any, Final
+
+from botocore.exceptions import BotoCoreError, ClientError
 
 from gpu_health.cell_repairs import (
     CellRepairs,
     WorkerFigures,
     acting,
     group_of,
+    groups_of,
     has_spare_place,
     terminate_in_group,
 )
-from gpu_health.host_reading import ClusterReading, ContainerHost, HostTask
+from gpu_health.host_reading import MANY, ClusterReading, ContainerHost, HostTask, parts
 from gpu_health.watched_node import WatchedNode, WatchedWorker
 from gpu_health.worker_metrics import listed_gpus
 from inference_contracts.health_names import DRAIN_ATTRIBUTE, FAULT_KINDS
@@ -48,6 +52,13 @@ _IN_SERVICE: Final = "InService"
 class HostRepairs(CellRepairs):
     """The acts on a cluster on ECS."""
 
+    groups_together: dict[str, Mapping[str, Any]] = field(default_factory=dict)
+    """Auto Scaling groups of the hosts that were read together, by instance."""
+    bought_together: dict[str, tuple[Purchase, bool]] = field(default_factory=dict)
+    """How they were bought, and whether there is a place for another one, by instance."""
+    unread_together: str = ""
+    """Why these could not be read. Empty if they were."""
+
     # --- Reading. ---
 
     def nodes(self) -> Sequence[ContainerHost]:
@@ -56,7 +67,7 @@ class HostRepairs(CellRepairs):
 
     def node(self, name: str) -> ContainerHost | None:
         """Return a host by the identifier of its EC2 instance. None if there is none."""
-        return next((host for host in self._cluster.hosts() if host.name == name), None)
+        return next((host for host in self._cluster.hosts(name) if host.name == name), None)
 
     def workers(self, nodes: Sequence[WatchedNode]) -> list[WatchedWorker]:
         """Return the workers whose health checks pass, in the order of their names."""
@@ -105,8 +116,15 @@ class HostRepairs(CellRepairs):
             began, found = self.together.get(node) or (self.clock(), self.node(node))
             if not isinstance(found, ContainerHost):
                 return None
-            group = group_of(found.instance)
-            purchase, spare = _bought(found.instance)
+            if node not in self.together:
+                group, bought = group_of(found.instance), _bought([found.instance])
+            elif self.unread_together:
+                raise RepairActionError(f"cannot read {node}: {self.unread_together}")
+            else:
+                group, bought = self.groups_together.get(found.instance), self.bought_together
+            if found.instance not in bought:
+                raise RepairActionError(f"cannot read {node}: EC2 does not know {found.instance}")
+            purchase, spare = bought[found.instance]
             figures = self.figures.get(node, WorkerFigures())
             return LiveNode(
                 name=found.name,
@@ -135,8 +153,17 @@ class HostRepairs(CellRepairs):
                 else sum(bool(task.release) for task in self._cluster.tasks(found)),
             )
 
-    def read_pods_together(self, cases: Sequence[RepairCase]) -> None:
-        """Do nothing: tasks count when their host is closed."""
+    def read_rest_together(self, cases: Sequence[RepairCase]) -> None:
+        """Read groups and purchases of the hosts of cases. Tasks count when their host is closed.
+
+        An error is one of each of these hosts, so that other cases go on.
+        """
+        hosts = [self.together[case.node][1] for case in cases]
+        instances = [host.instance for host in hosts if host is not None]
+        try:
+            self.groups_together, self.bought_together = groups_of(instances), _bought(instances)
+        except (ClientError, BotoCoreError) as error:
+            self.unread_together = str(error)
 
     def verify(self, case: RepairCase) -> Verification:
         """Return whether the workers of the pool serve again, and the group has as many hosts as it wants.
@@ -268,25 +295,39 @@ def _is_complete(group: str, hosts: Sequence[ContainerHost]) -> bool:
     return True
 
 
-def _bought(instance: str) -> tuple[Purchase, bool]:
-    """Return how an instance was bought, and whether there is a place for another one.
+def _bought(instances: list[str]) -> dict[str, tuple[Purchase, bool]]:
+    """Return how instances were bought, and whether there is a place for another one, by instance.
 
     https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_Instance.html: ``instanceLifecycle`` is absent
     for instances on demand. A launch template that targets a reservation is on the instance. One that the
     instance only matched by chance is not asked for: another instance starts without it too.
+
+    A filter has at most 200 values and, other than a list of identifiers, leaves out what EC2 does not know:
+    https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/Using_Filtering.html
     """
-    answer = aws_clients.client("ec2").describe_instances(InstanceIds=[instance])
-    found: list[dict[str, Any]] = [each for one in answer["Reservations"] for each in one["Instances"]]
-    for each in found:
-        lifecycle = each.get("InstanceLifecycle", "")
-        target = each.get("CapacityReservationSpecification", {}).get("CapacityReservationTarget", {})
-        reservation = target.get("CapacityReservationId") or each.get("CapacityReservationId", "")
-        if lifecycle == "spot":
-            return "spot", True
-        if lifecycle == "capacity-block":
-            return "capacity_block", bool(reservation) and has_spare_place(reservation)
-        if target:
-            return "reservation", bool(reservation) and has_spare_place(reservation)
+    pages = aws_clients.client("ec2").get_paginator("describe_instances")
+    found: list[dict[str, Any]] = [
+        each
+        for some in parts(instances, MANY)
+        for page in pages.paginate(Filters=[{"Name": "instance-id", "Values": some}])
+        for one in page["Reservations"]
+        for each in one["Instances"]
+    ]
+    # Hosts that are read together are of few reservations.
+    spare = cache(has_spare_place)
+    return {str(each["InstanceId"]): _purchase(each, spare) for each in found}
+
+
+def _purchase(instance: Mapping[str, Any], spare: Callable[[str], bool]) -> tuple[Purchase, bool]:
+    lifecycle = instance.get("InstanceLifecycle", "")
+    target = instance.get("CapacityReservationSpecification", {}).get("CapacityReservationTarget", {})
+    reservation = target.get("CapacityReservationId") or instance.get("CapacityReservationId", "")
+    if lifecycle == "spot":
+        return "spot", True
+    if lifecycle == "capacity-block":
+        return "capacity_block", bool(reservation) and spare(reservation)
+    if target:
+        return "reservation", bool(reservation) and spare(reservation)
     return "on_demand", True
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from typing import Any
 
 import boto3
 import numpy
@@ -91,3 +92,44 @@ def test_a_clock_that_steps_back_loses_nothing() -> None:
 
 def test_without_series_there_is_no_history() -> None:
     assert reader(Series({})).histories(NOW) == {}
+
+
+class CountedBins(dict[int, float]):
+    """Bins of a release that count how often a point is read."""
+
+    read = 0
+
+    def get(self, at: int, default: float = 0.0) -> float:  # type: ignore[override]
+        CountedBins.read += 1
+        return super().get(at, default)
+
+    def items(self) -> Any:
+        CountedBins.read += len(self)
+        return super().items()
+
+
+def test_twice_the_releases_are_twice_the_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Red if each release adds up all releases of its model: 40 were 1,600 sums of 14 days a minute."""
+
+    def work(releases: int) -> int:
+        workers = [shifted_workers(f"r{number}") for number in range(releases)]
+        demand = DemandReader(PLATFORM, workers, Series({}), boto3.client("cloudwatch"))
+        batch_in_flight(2.0, at=NOW - 30)
+        for each in workers:
+            demand._all[each.release] = CountedBins({int(NOW) - 60 * ago: 1.0 for ago in range(50)})
+        monkeypatch.setattr(CountedBins, "read", 0)
+        found = demand.known()
+        assert len(found) == releases
+        return CountedBins.read
+
+    assert work(40) == 2 * work(20)
+
+
+def test_roles_of_a_release_have_its_demand() -> None:
+    roles = [shifted_workers("one", role=role) for role in ("prefill", "decode")]
+    demand = DemandReader(
+        PLATFORM, [*roles, TWO], Series({ONE.release: 6.0, TWO.release: 2.0}), boto3.client("cloudwatch")
+    )
+    batch_in_flight(4.0, at=NOW - 30)
+    found = demand.histories(NOW)
+    assert [found[each.name].values[-1] for each in (*roles, TWO)] == pytest.approx([3.0, 3.0, 1.0])

@@ -6,6 +6,7 @@ terminate, as the documents say that the modules under test name. A host has roo
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
@@ -73,6 +74,8 @@ class FakeEcs(FakeCluster):
         self.group: set[str] = set()
         self.desired = 0
         self.wanted = 0
+        #: Number of calls, by operation.
+        self.asked: Counter[str] = Counter()
         #: Calls that changed something.
         self.changes: list[str] = []
         #: Whether tasks end as soon as their host drains, and whether a group starts another instance.
@@ -144,6 +147,7 @@ class FakeEcs(FakeCluster):
             model = client.meta.service_model.operation_model(operation)
             _check(parameters, model.input_shape)
             self.now = world.now
+            self.asked[operation] += 1
             answer = answers[operation](parameters)
             _check(answer, model.output_shape)
             if not operation.startswith(("Describe", "List")):
@@ -159,7 +163,12 @@ class FakeEcs(FakeCluster):
 
     def _list_hosts(self, asked: Json) -> Json:
         assert asked["cluster"] == CLUSTER
-        return {"containerInstanceArns": [host.arn for host in self.hosts.values()]}
+        subject, _, value = asked.get("filter", "").partition(" == ")
+        assert subject in ("", "ec2InstanceId")
+        found = [host.arn for host in self.hosts.values() if not value or host.name == value]
+        first = int(asked.get("nextToken", 0))
+        following = {"nextToken": str(first + 100)} if first + 100 < len(found) else {}
+        return {"containerInstanceArns": found[first : first + 100], **following}
 
     def _describe_hosts(self, asked: Json) -> Json:
         assert asked["include"] == ["CONTAINER_INSTANCE_HEALTH"]
@@ -268,6 +277,7 @@ class FakeEcs(FakeCluster):
             for name in asked["InstanceIds"]
             if name in self.group
         ]
+        assert len(asked["InstanceIds"]) <= 50
         return {"AutoScalingInstances": found}
 
     def _describe_groups(self, asked: Json) -> Json:
@@ -314,7 +324,11 @@ class FakeEcs(FakeCluster):
         return name
 
     def _describe_instances(self, asked: Json) -> Json:
-        found = [{"InstanceId": name, **self.hosts[name].instance} for name in asked["InstanceIds"]]
+        """A filter leaves out instances that are gone."""
+        ((name, values),) = ((each["Name"], each["Values"]) for each in asked["Filters"])
+        assert name == "instance-id"
+        assert len(values) <= 200
+        found = [{"InstanceId": each, **self.hosts[each].instance} for each in values if each in self.hosts]
         return {"Reservations": [{"Instances": found}]}
 
     def _describe_topology(self, asked: Json) -> Json:

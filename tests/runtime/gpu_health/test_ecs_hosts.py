@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import pytest
 from botocore.exceptions import ClientError, ReadTimeoutError
@@ -16,7 +16,9 @@ from gpu_health.health_run import begin
 from inference_contracts import operations_names
 from inference_contracts.ecs_names import POOL_ATTRIBUTE
 from inference_contracts.health_names import DRAIN_ATTRIBUTE
+from operations.operations_errors import MetricsError
 from tests.runtime.gpu_health.fake_ecs import CLUSTER, FakeEcs, Host
+from tests.runtime.gpu_health.test_breaker import contributors
 from tests.runtime.gpu_health.test_faults import attempt
 from tests.runtime.gpu_health.world import NOW, QUIET, HealthWorld, prepared, report, xid_event
 from tests.runtime.operations.fresh_process import NOBODY, begin_anew
@@ -420,3 +422,43 @@ def test_a_host_whose_agent_is_away_for_long_reaches_people(world: HealthWorld, 
     world.now += 900
     world.minutes(1)
     assert (world.state("i-3"), len(world.messages)) == ("gave_up", 1)
+
+
+@pytest.mark.parametrize("failing", ["", "DescribeInstances"])
+def test_twelve_hosts_in_alarm_are_read_with_few_calls(
+    world: HealthWorld, ecs: FakeEcs, monkeypatch: pytest.MonkeyPatch, failing: str
+) -> None:
+    """Red if hosts in alarm are asked for one by one, in two calls of Auto Scaling and EC2 each.
+
+    If one of these services does not answer, nothing is done to any of them, and the run goes on.
+    """
+    for number in range(8, 24):
+        ecs.add_host(Host(f"i-{number}", NOW - 86400), task=f"worker-{number}")
+    ecs.group, ecs.desired = set(ecs.hosts), len(ecs.hosts)
+
+    def late(*_: object) -> NoReturn:
+        raise MetricsError("CloudWatch is late")
+
+    monkeypatch.setattr("gpu_health.minute.read_windows", late)
+    contributors(world, *(f"i-{number}" for number in range(8, 20)))
+    if not failing:
+        world.settings(action="observe")
+    if failing:
+        world.failing[failing] = THROTTLED
+    world.minutes(1)
+    assert len([*world.store().cases(world.now)]) == 12
+    assert ecs.changes == []
+    if not failing:
+        # Of the tasks, those that are to run and those that are to stop.
+        assert ecs.asked.pop("ListTasks") == 2
+        assert set(ecs.asked.values()) == {1}, ecs.asked
+        assert {"DescribeAutoScalingInstances", "DescribeInstances"} <= ecs.asked.keys()
+
+
+def test_one_host_is_looked_for_and_not_all(world: HealthWorld, ecs: FakeEcs) -> None:
+    """Red if each act on a host lists all hosts of the cluster."""
+    for number in range(8, 250):
+        ecs.add_host(Host(f"i-{number}", NOW - 86400))
+    assert begin(health_platform(), lambda: world.now).repairs.node("i-200") is not None
+    assert set(ecs.asked.values()) == {1}
+    assert begin(health_platform(), lambda: world.now).repairs.node("i-gone") is None

@@ -153,8 +153,8 @@ def test_every_resource_type_has_a_row_or_a_reason() -> None:
 
 def reached_by_java(text: str) -> set[str]:
     """Return how a program reaches AWS: packages, services of signatures, file systems, and calls."""
-    packages = r'(?:import |")(software\.amazon\.(?:awssdk\.services\.\w+|awssdk\.\w+|\w+)|com\.amazonaws(?:\.\w+){2})'
-    found = set(re.findall(packages, text)) | set(re.findall(r'"(s3a?):', text))
+    sdk = r"software\.amazon\.(?:awssdk\.services\.\w+|awssdk\.\w+|\w+)|com\.amazonaws(?:\.\w+){2}"
+    found = set(re.findall(rf'(?:import |")({sdk})', text)) | set(re.findall(r'"(s3a?):', text))
     found |= {f"signed for {each}" for each in re.findall(r'SERVICE\w*\s*[=,]\s*"([\w-]+)"', text)}
     methods = {name[0].upper() + name[1:] for name in re.findall(r"\.(\w+)\(", text)}
     for package in [each for each in found if ".services." in each and each.startswith("software")]:
