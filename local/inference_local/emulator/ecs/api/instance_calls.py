@@ -34,11 +34,15 @@ class InstanceCalls:
 
     def _list(self, request: Shape) -> Answer:
         parts = self._parts(request)
+        # Of the cluster query language, what this library asks.
+        subject, _, value = str(request.get("filter") or "").partition(" == ")
+        if subject not in ("", "ec2InstanceId"):
+            raise AwsApiError("InvalidParameterException", f"The filter {subject} is not known here.")
         return {
             "containerInstanceArns": [
                 self._shapes.arn("container-instance", parts.state.name, each.identifier)
                 for each in parts.state.instances.values()
-                if request.get("status") in (None, each.status)
+                if request.get("status") in (None, each.status) and value in ("", each.ec2_id)
             ]
         }
 
