@@ -110,3 +110,28 @@ DESCRIPTIONS: Mapping[str, str] = MappingProxyType(
         SECURITY_GROUP_ID: "the id of a security group such as sg-0a1b2c3d",
     }
 )
+
+#: What buckets are that general purpose buckets cannot be named like (Amazon S3 User Guide, "General purpose
+#: bucket naming rules"), by the end of their names.
+_OTHER_BUCKETS: Mapping[str, str] = MappingProxyType(
+    {
+        # "Authenticating and authorizing requests" for directory buckets: reading needs a session, which
+        # `s3express:CreateSession` on the whole bucket allows; `s3:GetObject` on a prefix allows nothing.
+        "--x-s3": "a directory bucket of S3 Express One Zone. Its objects are read in sessions that "
+        "s3express:CreateSession allows on the whole bucket, and the platform's policies allow s3: actions "
+        "on a prefix",
+        "-s3alias": "the alias of an access point, and the platform's policies name buckets",
+        "--ol-s3": "the alias of an Object Lambda access point, and the platform's policies name buckets",
+        ".mrap": "a Multi-Region Access Point, and the platform's policies name buckets",
+        "--table-s3": "a bucket of S3 Tables, which has no prefixes",
+    }
+)
+
+
+def bucket_problem(address: str) -> str:
+    """Return why the platform cannot read from an address's bucket, as a phrase; empty if it can.
+
+    address: Such as ``s3://bucket/folder/``.
+    """
+    bucket = str(address).removeprefix("s3://").partition("/")[0]
+    return next((problem for end, problem in _OTHER_BUCKETS.items() if bucket.endswith(end)), "")

@@ -203,6 +203,21 @@ def _attention_of_vllm(resolved: ResolvedWorkers, every: Arguments) -> _Found:
         )
 
 
+def _files_of_vllm(resolved: ResolvedWorkers, every: Arguments) -> _Found:
+    """Files of Mistral AI's own format, which repositories of other models do not have.
+
+    `MistralTokenizer` in ``tokenizers/mistral.py``; `MistralConfigParser` in ``transformers_utils``.
+    """
+    files = {"tokenizer-mode": "tekken.json or tokenizer.model.v*", "config-format": "params.json"}
+    for name, file in files.items():
+        if str(every.get(name, "")).lower() == "mistral" and not _is_of_mistral(resolved.shape.architecture):
+            yield name, f"which needs {file}, and {resolved.shape.name} is no model of Mistral AI; remove it"
+
+
+def _is_of_mistral(architecture: str) -> bool:
+    return any(word in architecture for word in ("Mistral", "Ministral", "Mixtral", "Pixtral", "Voxtral"))
+
+
 def _processors_of_vllm(_: ResolvedWorkers, every: Arguments) -> _Found:
     """``ParallelConfig._validate_parallel_config`` in ``config/parallel.py``."""
     for name in ("numa-bind-nodes", "numa-bind-cpus"):
@@ -275,7 +290,7 @@ _RULES: Mapping[str, tuple[_Rule, ...]] = MappingProxyType(
     {
         "vllm": (
             *(_steps_of_vllm, _blocks_of_vllm, _types_of_vllm),
-            *(_json_of_vllm, _attention_of_vllm, _processors_of_vllm),
+            *(_json_of_vllm, _attention_of_vllm, _files_of_vllm, _processors_of_vllm),
         ),
         "sglang": (_steps_of_sglang,),
         "tensorrtLlm": (_blocks_of_tensorrt, _steps_of_tensorrt),

@@ -51,6 +51,9 @@ def found(blueprint: Blueprint) -> list[Finding]:
         ),
         ("vllm", {"hf-overrides": "rope_scaling=yarn"}, {}, "which is no JSON object"),
         ("vllm", {"numa-bind-nodes": "0"}, {}, "needs 'numa-bind: true'"),
+        ("vllm", {"tokenizer-mode": "mistral"}, {}, "needs tekken.json or tokenizer.model.v*"),
+        ("vllm", {"tokenizer-mode": "Mistral"}, {"weights": GEMMA, **WIDE}, "is no model of Mistral AI"),
+        ("vllm", {"config-format": "mistral"}, {}, "needs params.json"),
         ("vllm", {"attention-config": "FLASHINFER"}, {}, "which is no JSON object"),
         (
             "vllm",
@@ -119,6 +122,12 @@ def test_what_stops_at_the_start_is_an_error(
 )
 def test_what_starts_is_let_through(make_blueprint: Make, engine: str, args: dict[str, Any]) -> None:
     assert found(make_blueprint(engine={engine: {"args": args}})) == []
+
+
+def test_a_model_of_mistral_may_have_its_own_files(make_blueprint: Make) -> None:
+    args = {"tokenizer-mode": "mistral", "config-format": "mistral"}
+    weights = {"huggingFace": "mistralai/Mistral-Nemo-Instruct-2407"}
+    assert found(make_blueprint(engine={"vllm": {"args": args}}, weights=weights)) == []
 
 
 def test_a_share_that_may_be_too_much_is_a_warning(make_blueprint: Make) -> None:

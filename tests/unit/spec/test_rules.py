@@ -19,6 +19,7 @@ from inference_blueprints.serving.engines import ENGINES
 from inference_blueprints.spec import sections
 from inference_blueprints.spec.rule import Rule
 from inference_blueprints.spec.rule_table import all_rules, rule_findings
+from inference_blueprints.spec.sections.batch.rules import buckets_are_general_purpose
 from inference_blueprints.spec.sections.models.weights import entry_is_of_the_same_model
 from inference_blueprints.spec.structure import keys
 from inference_blueprints.spec.types import Engine, Spec
@@ -118,6 +119,31 @@ def test_a_folder_as_teams_write_it_is_a_prefix(key: str) -> None:
     text = BASE.replace("  models:\n", f"  teams:\n  - {team}, monthlyBudgetUsd: 10}}\n  models:\n", 1)
     [found] = parse_blueprint(text, "base.yaml").blueprint.spec.teams
     assert found.data_prefixes == [f"s3://acme/{key}"]
+
+
+@pytest.mark.parametrize(
+    ("bucket", "words"),
+    [
+        ("acme--usw2-az1--x-s3", "s3express:CreateSession allows on the whole bucket"),
+        ("acme-data-123456789012-s3alias", "the alias of an access point"),
+        ("acme--ol-s3", "an Object Lambda access point"),
+        ("m1a2b3c4d5e6f.mrap", "a Multi-Region Access Point"),
+        ("acme--table-s3", "a bucket of S3 Tables"),
+        ("acme--x-s3-data", None),
+        ("acme-s3", None),
+    ],
+)
+def test_only_general_purpose_buckets_are_read(bucket: str, words: str | None) -> None:
+    """Red if weights or data in a directory bucket pass, where each read is denied."""
+    team = (
+        "{name: ads, principals: [arn:aws:iam::111122223333:role/Ads], monthlyBudgetUsd: 10, dataPrefixes: "
+    )
+    text = BASE.replace("  models:\n", f"  teams:\n  - {team}[s3://{bucket}/a/]}}\n  models:\n", 1)
+    weights = f"{{s3: s3://{bucket}/llama/, catalog: Qwen/Qwen3-8B"
+    text = text.replace("{huggingFace: Qwen/Qwen3-8B, revision: v1", weights, 1)
+    found = [*buckets_are_general_purpose(Spec.model_validate(yaml.safe_load(text)["spec"]))]
+    assert [each.path[-1] for each in found] == (["s3", 0] if words else [])
+    assert all(words in each.message for each in found if words)
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ from importlib import import_module
 from typing import Final
 
 from inference_blueprints.spec.cron import cron_faults
+from inference_blueprints.spec.formats import bucket_problem
 from inference_blueprints.spec.invalid_values import usable
 from inference_blueprints.spec.rule import duplicate_names, rule
 from inference_blueprints.spec.types import Batch, BatchQueue, BatchSchedule, BatchWorkers, Spec, Team
@@ -142,6 +143,21 @@ def addresses_stay_in_the_bucket(spec: Spec) -> Iterator[Finding]:
                 message = f"got {quote(address)}, '..' leads out of the bucket and S3 refuses it; remove '..'"
                 yield Finding(path, message)
                 break
+
+
+@rule
+def buckets_are_general_purpose(spec: Spec) -> Iterator[Finding]:
+    """Check that weights, data and inputs are in buckets that the platform's policies can name."""
+    weights = (
+        (("spec", "models", index, "weights", "s3"), model.weights.s3)
+        for index, model in usable(spec.models)
+        if model.weights.s3
+    )
+    for path, address in (*weights, *_prefixes(spec), *_inputs(spec)):
+        if problem := bucket_problem(address):
+            yield Finding(
+                path, f"got {quote(address)}, {problem}; copy the objects to a general purpose bucket"
+            )
 
 
 @rule
