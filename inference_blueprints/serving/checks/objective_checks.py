@@ -163,7 +163,7 @@ def mix_findings(roles: Sequence[ResolvedWorkers]) -> Iterator[Finding]:
     """
     resolved, limit = roles[0], tightest_ms(roles[0].model.objectives.stated, EACH_TOKEN)
     waiting = [way for way in resolved.traffic.ways if way.kind != "queue"]
-    if len(roles) > 1 or limit is None or not waiting:
+    if len(roles) > 1 or limit is None or not waiting or resolved.model.makes_images:
         return
     step, own = worker_sizing(resolved).max_num_batched_tokens, max(way.longest_input for way in waiting)
     for queue in (way for way in resolved.traffic.ways if way.kind == "queue"):
