@@ -42,6 +42,7 @@ sys.path += [str(LIBRARY), *(str(LIBRARY / folder) for folder in ("contracts", "
 
 import aiconfigurator_core  # noqa: E402 -- after the library is on the path
 import pyarrow.parquet  # noqa: E402
+import yaml  # noqa: E402
 from aiconfigurator.cli.api import cli_estimate  # noqa: E402
 
 import inference_catalog as catalog  # noqa: E402
@@ -67,7 +68,11 @@ TYPES = {"fp8": "fp8", "fp8Blocks": "fp8_block", "int8": "int8_wo", "int4": "int
 NVFP4_FROM = 10.0
 #: Bytes of a value that devices exchange.
 EXCHANGED_BYTES = 2
-MEASUREMENTS = Path(aiconfigurator_core.__file__).parent / "systems" / "data"
+SYSTEMS = Path(aiconfigurator_core.__file__).parent / "systems"
+MEASUREMENTS = SYSTEMS / "data"
+#: A step that takes so many times as long as reading its weights was measured with kernels that were not
+#: tuned, or with the time of the host.
+MOST_READINGS = 20
 BUNDLED = re.compile(r"model_configs/(\S+)_config\.json(, as fp8)?")
 
 
@@ -222,6 +227,22 @@ def measured(tables: Tables, model: catalog.Model, size: int) -> MeasuredLengths
     return MeasuredLengths(tokens, steps)
 
 
+def demand_tuned(database: Database, model: catalog.Model, system: str, size: int) -> None:
+    """Raise LookupError if a decode step takes far longer than reading the weights that it uses.
+
+    size: Devices that share each layer.
+    """
+    specification = yaml.safe_load((SYSTEMS / f"{system}.yaml").read_text(encoding="utf-8"))
+    used = model.weight_bytes * model.active_parameters_billion / model.parameters_billion
+    reading_ms = used / size / specification["gpu"]["mem_bw"] * 1000
+    step_ms = database.decode_ms(0, 1)
+    if step_ms > MOST_READINGS * reading_ms:
+        raise LookupError(
+            f"a decode step takes {step_ms:.0f} ms and reading its weights {reading_ms:.1f} ms: the kernels "
+            "that aiconfigurator measured were not tuned"
+        )
+
+
 def fewest(found: list[dict[str, Any]]) -> int:
     """Return the longest length of the type of weights whose measurements end first.
 
@@ -342,23 +363,18 @@ def main() -> None:
     )
     if not memory.fits:
         options.error(f"{model.name} does not fit {size} x {accelerator.name}")
+    system = accelerator.performance_system
+    database = Database(path, system, size, model.experts, quantisation, backend=(backend, version))
     try:
-        found = measured(Tables(accelerator.performance_system, backend, version), model, size)
+        found = measured(Tables(system, backend, version), model, size)
+        demand_tuned(database, model, system, size)
     except LookupError as error:
         options.error(str(error))
-    database = Database(
-        path,
-        accelerator.performance_system,
-        size,
-        model.experts,
-        quantisation,
-        backend=(backend, version),
-    )
     profile = {
         "model": model.name,
         "accelerator": accelerator.name,
         "tensor_parallel_size": size,
-        "system": accelerator.performance_system,
+        "system": system,
         "backend": backend,
         "backend_version": version,
         "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
