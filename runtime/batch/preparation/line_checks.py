@@ -13,7 +13,13 @@ from typing import Any, Final
 
 from batch.contracts.generated_image import read_size
 from batch.contracts.request import JobRequest
-from batch.preparation.estimate import image_request_tokens, input_tokens, output_tokens, parts
+from batch.preparation.estimate import (
+    image_request_tokens,
+    input_tokens,
+    most_input_tokens,
+    output_tokens,
+    parts,
+)
 from batch.preparation.json_values import read_json
 from inference_contracts.batch_body_fields import BODY_FIELDS, IMAGES_PATH, PART_TYPES
 from inference_contracts.batch_limits import (
@@ -197,6 +203,15 @@ def checked(
     longest = request.limits.request_tokens
     if asked + answered > longest:
         reason = f"about {asked:,} input tokens and up to {answered:,} of output; the maximum is {longest:,}"
+        return BadLine(custom_id, (reason,))
+    added = len(images) * request.image_tokens
+    room = longest - answered - added
+    most = most_input_tokens(body, image_tokens=request.image_tokens, enough=room)
+    if most > room:
+        reason = (
+            f"about {asked:,} input tokens, but up to {most + added:,} with the scripts and numbers of its "
+            f"text, and up to {answered:,} of output; the maximum is {longest:,}"
+        )
         return BadLine(custom_id, (reason,))
     beginning = next((value for kind, value in parts(body) if kind == "text"), "")
     return CheckedLine(custom_id, asked, answered, beginning[:_BEGINNING], body, images)
