@@ -152,6 +152,8 @@ def add_canary(
                 "task": model.task,
             }
             for model in models
+            # Batch waits while it has no workers, and nobody else asks the model.
+            if not model.may_have_no_worker
         ],
         every_minutes=observability.canary.every_minutes,
         vpc=vpc,

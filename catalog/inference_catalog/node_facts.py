@@ -47,6 +47,10 @@ DEVICE_PLUGIN_LABEL_VALUE = "nvidia"
 ACCELERATOR_TAINT_VALUE = "true"
 ACCELERATOR_TAINT_EFFECT: Literal["NoSchedule"] = "NoSchedule"
 
+#: Classes of the pods on pools that models share by the hour. Real time may take nodes from batch.
+REAL_TIME_PRIORITY_CLASS = "inference-real-time"
+BATCH_PRIORITY_CLASS = "inference-batch"
+
 #: Processor architecture of the system nodes, on which routers and controllers run.
 SYSTEM_ARCHITECTURE: Literal["amd64", "arm64"] = "amd64"
 

@@ -79,6 +79,29 @@ class ShiftedWorkers:
     """Requests in flight that one worker carries within the objectives."""
     accelerators: int
     """Accelerators of one worker."""
+    priority: int = 0
+    """On a shared pool: who comes first, from 100 to 0."""
+    handover_seconds: float | None = None
+    """On a shared pool: time until a worker of another role has stopped and one of this role serves. None on
+    others, where `reclaim_seconds` holds."""
+    batch_only: bool = False
+    """Whether they serve batch alone, so that the shift sets their number itself."""
+    tokens_per_accelerator_hour: float = 0.0
+    """What an accelerator does for batch in this role, if they serve batch alone."""
+    scale: str = ""
+    """Group, version and plural of the object with their number, if the shift sets it itself, such as
+    ``apps/v1/deployments``."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SharedPool:
+    """A pool that models share by the hour."""
+
+    pool: str
+    """Name of the pool."""
+    accelerators: int
+    """Accelerators that its elastic and lent workers may have together: all but those of fixed workers."""
+    accelerators_per_node: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,6 +134,12 @@ class ShiftConfiguration:
     """Pools with a queue for jobs."""
     batch_places: Mapping[str, int]
     """Places of batch by model, if no interactive request needs the model."""
+    shared_pools: tuple[SharedPool, ...] = ()
+    """Pools that models share by the hour. On these the shift also sets ceilings."""
+
+    def shares(self, workers: ShiftedWorkers) -> bool:
+        """Return whether workers are on a pool that models share by the hour."""
+        return any(each.pool == workers.pool for each in self.shared_pools)
 
     def batch_share(self, workers: ShiftedWorkers) -> int:
         """Return the places of batch that belong to workers, if nothing else uses them.
@@ -139,5 +168,6 @@ class ShiftConfiguration:
                 **found,
                 "workers": tuple(ShiftedWorkers(**each) for each in found["workers"]),
                 "queues": tuple(ShiftedQueue(**each) for each in found["queues"]),
+                "shared_pools": tuple(SharedPool(**each) for each in found.get("shared_pools", ())),
             }
         )

@@ -167,8 +167,8 @@ class LiveCell:
 
     view: CellView
     """Input of the decision."""
-    floors: Mapping[str, int]
-    """Present floor by the name of the workers."""
+    workers: Mapping[str, LiveWorkers]
+    """Present numbers by the name of the workers."""
     queues: Mapping[str, LiveQueue]
     """Queues for jobs by pool."""
     unread: Mapping[str, str]
@@ -196,17 +196,17 @@ class CellReader:
     def read(self, now: float) -> LiveCell:
         """Read the cell. What cannot be read is named, and is no part of the view."""
         ready = self._ready(now)
-        floors: dict[str, int] = {}
+        live: dict[str, LiveWorkers] = {}
         queues: dict[str, LiveQueue] = {}
         unread: dict[str, str] = {}
         deployments = []
-        numbers = self._workers()
+        numbers = self._held(self._workers())
         for workers in self._configuration.workers:
             found = numbers[workers.name]
             if isinstance(found, OperationsError):
                 unread[workers.name] = str(found)
                 continue
-            floors[workers.name] = found.floor
+            live[workers.name] = found
             up = ready.get((workers.release, workers.role), found.current)
             deployments.append(self._deployment(workers, found.replicas, min(up, found.replicas)))
         for queue in self._configuration.queues:
@@ -215,7 +215,22 @@ class CellReader:
             except OperationsError as error:
                 unread[queue.pool] = str(error)
         view = CellView(tuple(deployments), tuple(self._pools(queues)))
-        return LiveCell(view, floors, queues, unread)
+        return LiveCell(view, live, queues, unread)
+
+    def _held(
+        self, numbers: Mapping[str, LiveWorkers | OperationsError]
+    ) -> Mapping[str, LiveWorkers | OperationsError]:
+        """Leave out shared pools of which something cannot be read: nobody knows what the others may have."""
+        found = dict(numbers)
+        for pool in self._configuration.shared_pools:
+            names = [each.name for each in self._configuration.workers if each.pool == pool.pool]
+            unread = [name for name in names if isinstance(numbers[name], OperationsError)]
+            for name in names if unread else ():
+                if name not in unread:
+                    found[name] = OperationsError(
+                        f"its pool {pool.pool} stays as it is, because {unread[0]} could not be read"
+                    )
+        return found
 
     def _workers(self) -> Mapping[str, LiveWorkers | OperationsError]:
         """Return the numbers of all workers. If the cluster does not answer, nobody has any."""
@@ -236,12 +251,23 @@ class CellReader:
             capacity=workers.capacity,
             accelerators=workers.accelerators,
             batch_places=self._configuration.batch_share(workers),
+            priority=workers.priority,
+            handover_seconds=workers.handover_seconds,
+            batch_only=workers.batch_only,
+            tokens_per_accelerator_hour=workers.tokens_per_accelerator_hour,
         )
 
     def _pools(self, queues: Mapping[str, LiveQueue]) -> Iterator[PoolView]:
         for queue in self._configuration.queues:
             if queue.pool in queues:
                 yield PoolView(name=queue.pool, accelerators=queue.accelerators)
+        for shared in self._configuration.shared_pools:
+            yield PoolView(
+                name=shared.pool,
+                accelerators=shared.accelerators,
+                shared=True,
+                accelerators_per_node=shared.accelerators_per_node,
+            )
 
     def _ready(self, now: float) -> Mapping[tuple[str, str], int]:
         """Return the workers that answer, by release and role. Nothing if CloudWatch does not answer."""

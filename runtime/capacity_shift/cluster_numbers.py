@@ -25,6 +25,8 @@ class LiveWorkers:
     """How many are wanted."""
     current: int
     """How many exist."""
+    ceiling: int | None = None
+    """Their largest number now. None if the shift does not set it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,10 +48,11 @@ class ClusterNumbers(Protocol):
         wanted: Workers of the configuration.
         """
 
-    def set_floor(self, workers: ShiftedWorkers, floor: int) -> None:
-        """Set the smallest number of workers. Their largest number stays as it is.
+    def set_floor(self, workers: ShiftedWorkers, floor: int, ceiling: int | None = None) -> None:
+        """Set the smallest number of workers, and with a ceiling also the largest, in one change.
 
-        floor: The number.
+        floor: The smallest number. Of workers that serve batch alone, it is the number.
+        ceiling: The largest number. None if it stays as it is.
         """
 
     def queue(self, queue: ShiftedQueue) -> LiveQueue:
@@ -59,18 +62,24 @@ class ClusterNumbers(Protocol):
         """
 
 
-# Floors of KEDA's ScaledObjects and quotas of Kueue's ClusterQueues.
+# Floors and ceilings of KEDA's ScaledObjects, numbers of workers of batch, quotas of Kueue's ClusterQueues.
 #
 # The chart of a model sets the floor when it creates the ScaledObject. From then on it keeps what is live,
 # within the range of the blueprint, and Helm overwrites fields of its charts whoever has set them
 # (`inference_constructs.eks.inference_cluster`). So no deployment fails because of a floor, and none lowers
-# it.
+# it. On a pool that models share by the hour, the same holds for the ceiling. A HorizontalPodAutoscaler ends
+# workers above its maximum at once, whatever its metrics say (`reconcileAutoscaler` of
+# ``pkg/controller/podautoscaler/horizontal.go`` of Kubernetes), so KEDA cannot take what others were given.
+#
+# Workers that serve batch alone have no ScaledObject, because an autoscaler keeps at least one worker. The
+# shift sets their number by the subresource ``scale``, and a deployment keeps it.
 
 _SCALED_OBJECTS: Final = "/apis/keda.sh/v1alpha1/namespaces/{namespace}/scaledobjects"
 #: The autoscaler that KEDA creates for a ScaledObject: https://keda.sh/docs/2.20/concepts/scaling-deployments/
 #: (``horizontalPodAutoscalerConfig.name``). It has the same fields for each kind of target.
 _AUTOSCALERS: Final = "/apis/autoscaling/v2/namespaces/{namespace}/horizontalpodautoscalers"
 _CLUSTER_QUEUES: Final = "/apis/kueue.x-k8s.io/v1beta2/clusterqueues/{pool}"
+_SCALE: Final = "/apis/{kind}/namespaces/{namespace}/{plural}/{name}/scale"
 _NOT_FOUND: Final = 404
 _CONFLICT: Final = 409
 #: Attempts to change a queue whose status Kueue writes at the same time.
@@ -94,13 +103,30 @@ class KubernetesNumbers:
             scalers = self._listed(_AUTOSCALERS.format(namespace=namespace))
             for each in wanted:
                 if each.namespace == namespace:
-                    found[each.name] = _of_objects(each, scaled, scalers)
+                    found[each.name] = (
+                        self._of_scale(each) if each.scale else _of_objects(each, scaled, scalers)
+                    )
         return found
 
-    def set_floor(self, workers: ShiftedWorkers, floor: int) -> None:
-        """Set the floor of a ScaledObject."""
+    def set_floor(self, workers: ShiftedWorkers, floor: int, ceiling: int | None = None) -> None:
+        """Set the range of a ScaledObject. KEDA refuses a floor above the ceiling, so both are one change."""
+        if workers.scale:
+            self._kubernetes.patch(_scale_of(workers), {"spec": {"replicas": floor}})
+            return
         path = f"{_SCALED_OBJECTS.format(namespace=workers.namespace)}/{workers.name}"
-        self._kubernetes.patch(path, {"spec": {"minReplicaCount": floor}})
+        limits = {} if ceiling is None else {"maxReplicaCount": ceiling}
+        self._kubernetes.patch(path, {"spec": {"minReplicaCount": floor, **limits}})
+
+    def _of_scale(self, workers: ShiftedWorkers) -> LiveWorkers | OperationsError:
+        """Return the number of workers that have no autoscaler: floor, ceiling and number are one."""
+        try:
+            found = self._found(_scale_of(workers))
+        except KubernetesError as error:
+            return error
+        number = int(found["spec"].get("replicas", 0))
+        return LiveWorkers(
+            floor=number, replicas=number, current=int(found["status"].get("replicas", 0)), ceiling=number
+        )
 
     def queue(self, queue: ShiftedQueue) -> LiveQueue:
         """Return a ClusterQueue."""
@@ -146,6 +172,11 @@ class KubernetesNumbers:
         return found
 
 
+def _scale_of(workers: ShiftedWorkers) -> str:
+    kind, _, plural = workers.scale.rpartition("/")
+    return _SCALE.format(kind=kind, namespace=workers.namespace, plural=plural, name=workers.name)
+
+
 def _of_objects(
     workers: ShiftedWorkers,
     scaled: Mapping[str, KubernetesObject],
@@ -160,6 +191,7 @@ def _of_objects(
     current = int(status.get("currentReplicas", 0))
     return LiveWorkers(
         floor=int(scaled[workers.name]["spec"].get("minReplicaCount", 0)),
+        ceiling=scaled[workers.name]["spec"].get("maxReplicaCount"),
         replicas=int(status.get("desiredReplicas", 0)) or current,
         current=current,
     )
@@ -234,8 +266,10 @@ class EcsNumbers:
                 )
         return found
 
-    def set_floor(self, workers: ShiftedWorkers, floor: int) -> None:
-        """Set the smallest capacity of a scalable target."""
+    def set_floor(self, workers: ShiftedWorkers, floor: int, ceiling: int | None = None) -> None:
+        """Set the smallest capacity of a scalable target. `validate` refuses pools where one is capped."""
+        if ceiling is not None:
+            raise EcsError(f"the largest number of {workers.name} belongs to the deployment")
         try:
             self._scaling.register_scalable_target(
                 ServiceNamespace=_NAMESPACE,

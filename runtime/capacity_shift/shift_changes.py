@@ -16,13 +16,14 @@ from aws_lambda_powertools import Logger
 from botocore.exceptions import BotoCoreError, ClientError
 
 from capacity_shift.cell_reader import LiveCell
-from capacity_shift.cluster_numbers import ClusterNumbers
+from capacity_shift.cluster_numbers import ClusterNumbers, LiveWorkers
 from inference_contracts.batch_names import EXPIRY_ATTRIBUTE, ID_ATTRIBUTE
 from inference_contracts.shift_names import (
     CEILING_AT,
     CEILING_PLACES,
     CEILING_SECONDS,
     ShiftConfiguration,
+    ShiftedWorkers,
     ceiling_identifier,
 )
 from inference_decisions.capacity_shift.shift_answer import ShiftDecision
@@ -41,6 +42,8 @@ class ShiftChange:
     """What is changed, for the audit record."""
     lends: bool
     """Whether it takes capacity from real time."""
+    order: int
+    """Changes of a shared pool are made in this order: first those that give up replicas."""
     make: Callable[[], object]
 
 
@@ -75,7 +78,7 @@ class ShiftActuators:
     def changes(self, decision: ShiftDecision, live: LiveCell) -> list[ShiftChange]:
         """Return the changes of floors and quotas, those in favour of real time first."""
         found = [*self._floors(decision, live), *self._quotas(decision, live)]
-        return sorted(found, key=lambda each: each.lends)
+        return sorted(found, key=lambda each: (each.lends, each.order))
 
     def set_ceilings(self, ceilings: Mapping[str, int], now: float) -> None:
         """Write the ceilings of batch, also unchanged ones: one that nobody renews does not count."""
@@ -94,27 +97,53 @@ class ShiftActuators:
     def _floors(self, decision: ShiftDecision, live: LiveCell) -> Iterator[ShiftChange]:
         by_name = {each.name: each for each in self._configuration.workers}
         for each in decision.deployments:
-            before, workers = live.floors[each.name], by_name[each.name]
+            before, workers = live.workers[each.name], by_name[each.name]
             # The range of the blueprint holds whatever was decided.
             floor = min(max(each.floor, workers.least), workers.most)
-            if floor != before:
+            if each.ceiling is None:
+                if floor != before.floor:
+                    yield ShiftChange(
+                        f"floor of {each.name}: {before.floor} to {floor}",
+                        floor < before.floor,
+                        0,
+                        partial(self._numbers.set_floor, workers, floor),
+                    )
+                continue
+            ceiling = min(max(each.ceiling, floor), workers.most)
+            wanted = (ceiling, ceiling) if workers.batch_only else (floor, ceiling)
+            if wanted != (before.floor, before.ceiling):
                 yield ShiftChange(
-                    f"floor of {each.name}: {before} to {floor}",
-                    floor < before,
-                    partial(self._numbers.set_floor, workers, floor),
+                    f"range of {each.name}: {before.floor}-{before.ceiling} to {wanted[0]}-{wanted[1]}",
+                    _lends(workers, before, *wanted),
+                    each.drain_order or 0,
+                    partial(self._numbers.set_floor, workers, *wanted),
                 )
 
     def _quotas(self, decision: ShiftDecision, live: LiveCell) -> Iterator[ShiftChange]:
         by_pool = {each.pool: each for each in self._configuration.queues}
         for each in decision.pools:
+            if each.name not in by_pool:
+                continue  # a shared pool without a queue: its ranges say who has what
             queue, found = by_pool[each.name], live.queues[each.name]
             quota = min(max(each.batch_accelerators, queue.quota), queue.accelerators)
             if quota != found.quota:
                 yield ShiftChange(
                     f"quota of {each.name}: {found.quota} to {quota} {queue.resource}",
                     quota > found.quota,
+                    0,
                     partial(found.set_quota, quota),
                 )
+
+
+def _lends(workers: ShiftedWorkers, before: LiveWorkers, floor: int, ceiling: int) -> bool:
+    """Return whether a new range takes capacity from real time.
+
+    A lower ceiling never does: it makes room for whoever comes first. Else one in favour of real time would
+    wait whenever anything failed.
+    """
+    if workers.batch_only:
+        return floor > before.floor
+    return floor < before.floor and (before.ceiling is None or ceiling >= before.ceiling)
 
 
 def make(changes: list[ShiftChange], *, may_lend: bool) -> tuple[list[str], list[str]]:

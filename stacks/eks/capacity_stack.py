@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from typing import Any
 
 import aws_cdk as cdk
 from aws_cdk import aws_ec2 as ec2
@@ -92,6 +93,8 @@ class CapacityStack(cdk.Stack):
         ]
         for each in properties:
             KarpenterPool(self, f"Pool-{each.name}", cluster=cluster, pool=each, nodes=nodes)
+        if any(pool.shared is not None for pool in pools):
+            eks.KubernetesManifest(self, "PriorityClasses", cluster=cluster, manifest=priority_classes())
         if queueing and queueing.kueue:
             queues = _queues(queueing.kueue, pools, properties, plan, shifted_queues)
             self._add_queues(queues, cluster=cluster, chart=charts["kueue"], cohort=access.cluster_name)
@@ -118,6 +121,31 @@ class CapacityStack(cdk.Stack):
                 cohort=cohort,
                 namespace=MODEL_NAMESPACE,
             ).node.add_dependency(kueue)
+
+
+#: Values of the classes. Pods without a class have 0: jobs of Kueue come before workers of batch, and after
+#: real time.
+_PRIORITIES = {node_facts.REAL_TIME_PRIORITY_CLASS: 1000, node_facts.BATCH_PRIORITY_CLASS: -1000}
+
+
+def priority_classes() -> list[dict[str, Any]]:
+    """Return the classes of pods on pools that models share by the hour. Their values never change.
+
+    All pods of real time have one class, so they never end each other: between models, the capacity shift
+    decides (https://kubernetes.io/docs/concepts/scheduling-eviction/pod-priority-preemption/). A pod of batch
+    ends no other.
+    """
+    return [
+        {
+            "apiVersion": "scheduling.k8s.io/v1",
+            "kind": "PriorityClass",
+            "metadata": {"name": name},
+            "value": value,
+            "preemptionPolicy": "PreemptLowerPriority" if value > 0 else "Never",
+            "description": "Workers on pools that models share by the hour.",
+        }
+        for name, value in _PRIORITIES.items()
+    ]
 
 
 def _system_pool(image: NodeImage) -> PoolProperties:

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from capacity_shift.cluster_numbers import KubernetesNumbers
+from capacity_shift.cluster_numbers import KubernetesNumbers, LiveWorkers
 
 from inference_blueprints.operate.kubernetes import Kubectl
 from inference_blueprints.render.eks.batch_worker_values import QueueScaling, batch_worker_values
@@ -26,6 +26,7 @@ from inference_constructs.capacity.job_queue import QueueProperties, cluster_que
 from inference_contracts.shift_names import ShiftedQueue, ShiftedWorkers
 from inference_local.control_plane.control_plane import ControlPlane
 from operations.kubernetes_api import KubernetesApi
+from operations.operations_errors import KubernetesError
 from tests.charts import direct, dynamo, llm_d
 from tests.cluster.helm import HelmError, deployed_helm, helm
 from tests.runtime.capacity_shift.shift_platform import shifted_workers
@@ -107,7 +108,10 @@ def _values(*, shifted: bool, minimum: int = 4, maximum: int = 12) -> Values:
 
 
 def _workers(release: Release) -> ShiftedWorkers:
-    name = release.only("scaledobjects")["metadata"]["name"]
+    return _workers_named(release, release.only("scaledobjects")["metadata"]["name"])
+
+
+def _workers_named(release: Release, name: str) -> ShiftedWorkers:
     return dataclasses.replace(shifted_workers(), name=name, namespace=release.namespace)
 
 
@@ -155,6 +159,76 @@ def test_a_deployment_keeps_the_floor_that_the_shift_has_set(
     assert release.range == (4, 12)
     release.uninstall()
     assert release.kubectl.get("scaledobjects", "--namespace", release.namespace) == []
+
+
+def test_a_deployment_keeps_floor_and_ceiling_on_a_pool_that_models_share(
+    release_of: Callable[[str], Release], numbers: KubernetesNumbers
+) -> None:
+    """Red if KEDA may for a moment take what another model was given, or if a roll-back fails."""
+    release = release_of("direct-model")
+    of_today = _values(shifted=False)
+    release.plain(of_today)
+    shared = _values(shifted=True)
+    shared["processes"][0]["scaling"]["ceiling"] = 8
+    release.deploy(shared)
+    # Nobody has decided yet: what lives is kept, and the first decision comes within a minute.
+    assert release.range == (4, 12)
+    numbers.set_floor(_workers(release), 9, 10)
+    generation = release.only("scaledobjects")["metadata"]["generation"]
+    release.deploy(shared)
+    assert release.range == (9, 10)
+    assert release.only("scaledobjects")["metadata"]["generation"] == generation, "nothing fell and came back"
+    live = numbers.workers([_workers(release)])
+    assert list(map(type, live.values())) == [KubernetesError], "it has no autoscaler without KEDA"
+    # Both move in one change: a floor above the ceiling would be refused, and nothing would move.
+    numbers.set_floor(_workers(release), 4, 5)
+    numbers.set_floor(_workers(release), 11, 12)
+    assert release.range == (11, 12)
+    narrower = copy.deepcopy(shared)
+    narrower["processes"][0]["scaling"] |= {"most": 7, "ceiling": 6}
+    release.deploy(narrower)
+    assert release.range == (7, 7)
+    numbers.set_floor(_workers(release), 5, 6)
+    release.deploy(of_today)
+    assert release.range == (4, 12)
+    release.uninstall()
+    release.deploy(shared)
+    assert release.range == (4, 8), "a new one begins with its share"
+
+
+@pytest.mark.parametrize("chart", ["direct-model", "dynamo-model"])
+def test_a_deployment_keeps_how_many_workers_batch_was_lent(
+    release_of: Callable[[str], Release], numbers: KubernetesNumbers, chart: str
+) -> None:
+    """Red if a deployment ends workers of batch, or starts some that real time has not left."""
+    release = release_of(chart)
+    kind, plan = _NUMBERED[chart]
+    nothing = _fixed(deployment_values(plan), 0)
+    lent = copy.deepcopy(nothing)
+    lent["processes"][-1]["lent"] = True
+    release.deploy(lent)
+    assert _replicas(release, kind) == 0
+    release.deploy(_with_more_memory(lent))
+    assert _replicas(release, kind) == 0
+    if kind == "deployments":
+        workers = dataclasses.replace(
+            _workers_named(release, release.only(kind)["metadata"]["name"]),
+            batch_only=True,
+            scale="apps/v1/deployments",
+        )
+        numbers.set_floor(workers, 7, 7)
+        (live,) = numbers.workers([workers]).values()
+        assert isinstance(live, LiveWorkers)
+        assert (live.floor, live.ceiling, live.replicas) == (7, 7, 7)
+    else:
+        # Dynamo's operator copies the number of the adapter, which the shift sets.
+        _scale(release, kind, 7)
+    release.deploy(lent)
+    assert _replicas(release, kind) == 7
+    release.deploy(_with_more_memory(lent))
+    assert _replicas(release, kind) == 7
+    release.deploy(nothing)
+    assert _replicas(release, kind) == 0
 
 
 def test_a_deployment_overwrites_what_a_person_has_set_elsewhere(

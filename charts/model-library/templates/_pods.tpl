@@ -32,6 +32,9 @@ failureThreshold: {{ .failureThreshold }}
 {{- with .scheduler }}
 schedulerName: {{ . }}
 {{- end }}
+{{- with .priorityClass }}
+priorityClassName: {{ . }}
+{{- end }}
 {{- with .tolerations }}
 tolerations:
   {{- range . }}

@@ -2,11 +2,16 @@
 {{- define "model-library.scaledObject" -}}
 {{- $scaling := .process.scaling -}}
 {{- $least := int $scaling.least -}}
+{{- $ceiling := int (default $scaling.most $scaling.ceiling) -}}
 {{- /* While the capacity shift acts, it sets the floor within the range of the blueprint, and a deployment keeps it:
 without it, KEDA would end workers that the forecast needs. */}}
 {{- if $scaling.shifted -}}
 {{- $live := lookup "keda.sh/v1alpha1" "ScaledObject" .root.Release.Namespace .name -}}
 {{- $least = dig "spec" "minReplicaCount" $least $live | int | max $least | min (int $scaling.most) -}}
+{{- /* On a pool that models share by the hour, it also sets the ceiling: above it, KEDA would take what others need. */}}
+{{- if $scaling.ceiling -}}
+{{- $ceiling = dig "spec" "maxReplicaCount" $ceiling $live | int | max $least | min (int $scaling.most) -}}
+{{- end -}}
 {{- end -}}
 apiVersion: keda.sh/v1alpha1
 kind: ScaledObject
@@ -21,7 +26,7 @@ metadata:
 spec:
   scaleTargetRef: {{ toJson .target }}
   minReplicaCount: {{ $least }}
-  maxReplicaCount: {{ $scaling.most }}
+  maxReplicaCount: {{ $ceiling }}
   pollingInterval: {{ $scaling.pollingSeconds }}
   # While a load cannot be read, the number of workers stays, and is at least the highest floor.
   fallback:

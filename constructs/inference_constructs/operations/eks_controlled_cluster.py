@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, Final
 
 from aws_cdk import aws_ec2 as ec2
@@ -117,10 +118,18 @@ class EksControlledCluster(ControlledCluster):
         }
 
     def grant_shift(self, scope: Construct, role: iam.Role, shift: ShiftConfiguration) -> None:
-        """Let the capacity shift read ScaledObjects of models, and patch its own and its ClusterQueues."""
+        """Let the capacity shift read ScaledObjects of models, and patch its own and its ClusterQueues.
+
+        It also sets the numbers of workers that serve batch alone, by their subresource ``scale``.
+        """
+        numbers: dict[str, list[str]] = {}
+        for each in shift.workers:
+            if each.scale:
+                numbers.setdefault(each.scale, []).append(each.name)
         rules = shift_rules(
-            [each.name for each in shift.workers],
+            [each.name for each in shift.workers if not each.scale],
             [each.pool for each in shift.queues],
+            numbers=numbers,
             shifts=shift.action == "shift",
         )
         self._grant(scope, role, operations_names.SHIFT_GROUP, rules, SHIFT_LISTS)
@@ -156,20 +165,36 @@ class EksControlledCluster(ControlledCluster):
 
 
 def shift_rules(
-    scaled_objects: Sequence[str], cluster_queues: Sequence[str], *, shifts: bool
+    scaled_objects: Sequence[str],
+    cluster_queues: Sequence[str],
+    *,
+    numbers: Mapping[str, Sequence[str]] = MappingProxyType({}),
+    shifts: bool,
 ) -> list[Mapping[str, Any]]:
     """Return what the function may do in the cluster beside `SHIFT_LISTS`: it names each object.
 
+    numbers: Names of the objects whose number of workers it sets, by group, version and plural.
     shifts: Whether it may patch.
     """
     rules: list[Mapping[str, Any]] = []
-    if shifts:
+    # Without names, a rule would be about all objects.
+    if shifts and scaled_objects:
         rules.append(
             {
                 "apiGroups": ["keda.sh"],
                 "resources": ["scaledobjects"],
                 "resourceNames": list(scaled_objects),
                 "verbs": ["patch"],
+            }
+        )
+    for kind, names in numbers.items():
+        group, _, plural = kind.split("/")
+        rules.append(
+            {
+                "apiGroups": [group],
+                "resources": [f"{plural}/scale"],
+                "resourceNames": list(names),
+                "verbs": ["get", "patch"] if shifts else ["get"],
             }
         )
     if cluster_queues:

@@ -303,12 +303,17 @@ def deployments(served: ServedPlatform) -> Iterator[CheckResult]:
 def _deployment(served: ServedPlatform, model: Model, deployment: DeploymentPlan) -> Iterator[CheckResult]:
     """Check one deployment."""
     entry = deployment.entry_point
-    ready = [each for each in served.access.instances(deployment)[entry.name] if each.is_ready]
+    instances = served.access.instances(deployment)
+    ready = [each for each in instances[entry.name] if each.is_ready]
     label = f"{model.name}/{deployment.name}"
+    lent = sum(len(instances[process.name]) for process in deployment.workers if process.lent_most)
+    if deployment.may_have_no_worker and not lent:
+        yield CheckResult("tokens", "unknown", f"{label}: not asked, because batch has no workers now")
+        return
     if not ready:
         yield CheckResult("tokens", "error", f"{label}: no {entry.name} is ready")
         return
-    workers = sum(process.replicas for process in deployment.workers)
+    workers = sum(process.replicas for process in deployment.workers) or lent
     try:
         with served.access.open_frontend(deployment, ready[0]) as base_url:
             yield from answers(CheckedEndpoint(label, base_url, model, workers, served.access.answer_seconds))
@@ -322,6 +327,10 @@ def routes(served: ServedPlatform) -> Iterator[CheckResult]:
     for model in served.blueprint.spec.models:
         known = served.access.model_address(model.name)
         address = known.url
+        if model.may_have_no_worker:
+            message = f"{address}: not asked, because batch may have no workers of {model.name} now"
+            yield CheckResult("routes", "unknown", message)
+            continue
         try:
             names = asyncio.run(_listed_models(address.removesuffix("/v1"))).names
         except ListingFailedError as error:

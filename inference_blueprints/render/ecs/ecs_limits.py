@@ -156,6 +156,12 @@ def _sglang_ranks(blueprint: Blueprint) -> Iterator[Path]:
             yield (*placed.path, "dataParallelSize")
 
 
+def _shared_pools(blueprint: Blueprint) -> Iterator[Path]:
+    for index, pool in usable(blueprint.spec.pools):
+        if pool.shared is not None:
+            yield ("spec", "pools", index, "shared")
+
+
 def _shifted_floors(blueprint: Blueprint) -> Iterator[Path]:
     if blueprint.spec.capacity_shift is None:
         return
@@ -327,6 +333,15 @@ ECS_LIMITS: tuple[EcsLimit, ...] = (
         "SGLang derives the ports of its ranks from one fixed port, and the tasks of a host share its ports",
         "give a worker all accelerators of its host, or use vLLM",
         _sglang_ranks,
+    ),
+    EcsLimit(
+        "shared-pools",
+        "`shared` pools",
+        "ECS ends no task so that a more important one finds a place, and a deployment that changes the "
+        "range of a service writes the largest capacity over the one that the capacity shift has set "
+        '(Amazon ECS Developer Guide, "Task placement")',
+        "make one pool per model, or use cluster: {eks: …}",
+        _shared_pools,
     ),
     EcsLimit(
         "shifted-floors",

@@ -157,11 +157,13 @@ class ArtefactsValues:
 class ScalingValues:
     """How KEDA scales a process: the plan's `Scaling`, and the Prometheus that KEDA asks.
 
-    `shifted`: the capacity shift sets the floor, and a deployment keeps it.
+    `shifted`: the capacity shift sets the floor, and with `ceiling` also the ceiling, and a deployment keeps
+    them.
     """
 
     least: Positive
     most: Positive
+    ceiling: Positive | None = None
     triggers: Annotated[tuple[ScaleTrigger, ...], Field(min_length=1)]
     floors: tuple[ReplicaFloor, ...]
     polling_seconds: Positive
@@ -185,6 +187,7 @@ class ProcessValues(ProcessBase):
     node_cache: NodeCacheValues | None = field(default=None, metadata={BEHIND: "awaits_weights"})
     artefacts: ArtefactsValues | None = field(default=None, metadata={BEHIND: "node_cache"})
     scaling: ScalingValues | None = field(default=None, metadata={BEHIND: "replicas"})
+    lent: bool = field(default=False, metadata={BEHIND: "scaling"})
     metric_labels: Mapping[str, NonEmpty] | None = field(default=None, metadata={BEHIND: "pool_label"})
 
 
@@ -308,5 +311,6 @@ def _process_values(process: Process, labels: Mapping[str, str] | None, *, shift
         if process.artefacts
         else None,
         scaling=_scaling_values(process.scaling, shifted=shifted) if process.scaling else None,
+        lent=shifted and process.lent_most is not None,
         **{each.name: getattr(process, each.name) for each in fields(ProcessBase)},
     )

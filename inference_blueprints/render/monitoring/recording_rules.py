@@ -330,6 +330,8 @@ def _constants(
             for process in deployment.workers:
                 batch = process.engine.max_num_seqs if process.engine else 0
                 value = batch if recording.name == "serving_batch_size" else process.replicas
+                if not value and process.lent_most:
+                    continue  # None of them is ever missing, and without any no series says how many answer.
                 labels = {
                     "platform": platform,
                     "model": deployment.model,

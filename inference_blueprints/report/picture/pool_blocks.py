@@ -25,6 +25,7 @@ from inference_blueprints.report.sizing.node_packing import (
     PackedNode,
     Worker,
     cheapest_placement,
+    roles_of_pool,
     workers_of_pool,
 )
 from inference_blueprints.spec.types import Pool
@@ -223,7 +224,7 @@ def _pool(pool: Pool, scene: Scene, tags: Mapping[str, Tag], columns: int) -> Bl
     blocks: list[Block] = [facts]
     if boxes:
         blocks.append(grid(boxes, columns=_NODE_COLUMNS[columns], gap=8))
-        blocks.append(VerticalStack(_worker_lines(workers, tags), gap=2))
+        blocks.append(VerticalStack(_worker_lines(roles_of_pool(scene.plan, pool.name), tags), gap=2))
     return Frame(pool.name, VerticalStack(blocks, gap=8), _POOL)
 
 
@@ -245,17 +246,15 @@ def _purchase(pool: Pool) -> str:
 
 
 def _usage(pool: Pool, scene: Scene, nodes: int) -> str:
-    return f"{nodes} of {pool.nodes.max} {scene.machines.lower()}"
+    shared = "" if pool.shared is None else ", shared by priority"
+    return f"{nodes} of {pool.nodes.max} {scene.machines.lower()}{shared}"
 
 
-def _worker_lines(workers: list[Worker], tags: Mapping[str, Tag]) -> list[Block]:
+def _worker_lines(roles: list[Worker], tags: Mapping[str, Tag]) -> list[Block]:
     """Return a block a deployment: a line for each role says how many there are and what each holds."""
-    kinds = {(worker.model, worker.deployment, worker.process.name): worker for worker in workers}
     return [
-        TaggedLines(tags[model], f"{model}/{deployment}", tuple(map(_worker_words, roles)))
-        for (model, deployment), roles in groupby(
-            kinds.values(), key=lambda worker: (worker.model, worker.deployment)
-        )
+        TaggedLines(tags[model], f"{model}/{deployment}", tuple(map(_worker_words, own)))
+        for (model, deployment), own in groupby(roles, key=lambda worker: (worker.model, worker.deployment))
     ]
 
 
@@ -271,8 +270,8 @@ def _worker_words(worker: Worker) -> str:
     """Return such as ``2 workers of 1 GPU``, or ``12 prefill workers of 1 GPU``."""
     role = worker.process.role
     workers = counted(worker.process.maximum, "worker" if role == "worker" else f"{role} worker")
-    if worker.process.scaling:
-        workers = f"{worker.process.scaling.least} to {workers}"
+    if worker.process.replicas < worker.process.maximum:
+        workers = f"{worker.process.replicas} to {workers}"
     accelerators = worker.process.resources.accelerators
     if accelerators is None or accelerators.resource_name is None:
         return workers

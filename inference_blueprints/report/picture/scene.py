@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import inference_catalog as catalog
+from inference_blueprints.report.sizing.node_packing import workers_of_pool
 from inference_blueprints.serving.types import KvTransfer, ServingPlan
 from inference_blueprints.spec.derived import models_domain
 from inference_blueprints.spec.types import Blueprint
@@ -46,7 +47,9 @@ class Scene:
         models = counted(len(self.plan.models), "model")
         pools = counted(len(self.blueprint.spec.pools), "pool")
         devices = sum(
-            deployment.accelerator_count for model in self.plan.models for deployment in model.deployments
+            worker.accelerator_count
+            for pool in self.blueprint.spec.pools
+            for worker in workers_of_pool(self.plan, pool.name)
         )
         accelerators = counted(devices, "accelerator")
         return f"{models} on {accelerators} in {pools}: {self.cluster_name}, {self.region}"

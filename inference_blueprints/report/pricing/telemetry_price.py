@@ -203,12 +203,13 @@ def _metrics(
     spec: Spec, processes: Sequence[ProcessSummary], recorded_series: int, services: ServicePrices
 ) -> Iterator[CostItem]:
     """Yield the cost of what agents send: recorded series, and those of GPUs that something asks for."""
-    with_gpus = {
-        pool.name
-        for pool in spec.pools
-        if any(each.accelerator and each.accelerator.manufacturer == "nvidia" for each in pool.types)
-    }
-    gpus = sum(each.replicas * each.accelerators for each in processes if each.pool in with_gpus)
+    gpus = 0
+    for pool in spec.pools:
+        if any(each.accelerator and each.accelerator.manufacturer == "nvidia" for each in pool.types):
+            used = sum(each.replicas * each.accelerators for each in processes if each.pool == pool.name)
+            # Models that share a pool by the hour never have their largest numbers of workers together.
+            has = pool.nodes.max * max(each.device_count for each in pool.types)
+            gpus += used if pool.shared is None else min(used, has)
     points = (recorded_series + gpus * len(GPU_SERIES)) * MINUTES_PER_MONTH
     per_gb = services.usd("otel_metrics")
     assumption = (
@@ -240,7 +241,7 @@ def _canary(spec: Spec, observability: Observability, services: ServicePrices) -
     """Yield the most that the canary can cost: no model answers, and each question waits to its end."""
     if observability.canary is None:
         return
-    models = len(spec.models)
+    models = sum(not model.may_have_no_worker for model in spec.models)
     rounds = MINUTES_PER_MONTH / observability.canary.every_minutes
     seconds = models * canary_names.ANSWER_SECONDS
     # Lambda's price list calls a GiB a GB.

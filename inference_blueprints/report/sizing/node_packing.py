@@ -48,16 +48,23 @@ class PackedNode:
         return all(sum(demand) <= limit for demand, limit in zip(demands, size, strict=True))
 
 
-def workers_of_pool(plan: ServingPlan, pool: str) -> list[Worker]:
-    """Return every replica that runs on a pool, or its part of a node, in the plan's order."""
+def roles_of_pool(plan: ServingPlan, pool: str) -> list[Worker]:
+    """Return one replica of every role on a pool, in the plan's order."""
     return [
         Worker(model.name, deployment.name, process)
         for model in plan.models
         for deployment in model.deployments
         for process in deployment.processes
         if process.pool == pool
-        for _ in range(process.pods)
     ]
+
+
+def workers_of_pool(plan: ServingPlan, pool: str) -> list[Worker]:
+    """Return every replica that runs on a pool, or its part of a node, in the plan's order.
+
+    On a pool that models share by the hour, these are the replicas that fit it together.
+    """
+    return [each for each in roles_of_pool(plan, pool) for _ in range(each.process.pods_together)]
 
 
 def place(workers: Iterable[Worker], instance_type: InstanceType) -> list[PackedNode] | None:

@@ -97,16 +97,22 @@ def longest_start(roles: Iterable[ResolvedWorkers]) -> WorkerStart:
 def shift_findings(roles: Sequence[ResolvedWorkers]) -> Iterator[Finding]:
     """Check that `reclaimSeconds` is not below the minimum start of a deployment's elastic workers.
 
+    On a pool that models share, they start on a node that runs, and without it have a time of their own.
+
     roles: Workers of every role of a deployment.
     """
     shift = roles[0].blueprint.spec.capacity_shift
-    elastic = [role for role in roles if role.workers.scaled_by is not None]
-    if shift is None or not elastic:
+    moved = [role for role in roles if role.workers.scaled_by is not None]
+    if shift is None or not moved:
         return
-    minimum = longest_start(elastic).minimum
+    minimum, node = longest_start(moved).minimum, "a new node"
+    if moved[0].pool.shared is not None:
+        if "reclaim_seconds" not in shift.model_fields_set:
+            return
+        minimum, node = minimum.on_a_running_node, "a running node"
     if shift.reclaim_seconds < minimum.seconds:
         message = (
-            f"got {shift.reclaim_seconds}, but a worker of {roles[0].release} on a new node needs at least "
+            f"got {shift.reclaim_seconds}, but a worker of {roles[0].release} on {node} needs at least "
             f"{math.ceil(minimum.seconds)} s ({minimum.clause}); raise it to "
             f"{math.ceil(minimum.seconds)} or more, "
             "so that the forecast looks as far ahead"

@@ -152,6 +152,11 @@ class WorkerStart:
         return WorkerStart(tuple(part for part in self.parts if part.basis in ("measured", "computed")))
 
     @property
+    def on_a_running_node(self) -> WorkerStart:
+        """The parts on a node that runs, and that has the image."""
+        return WorkerStart(tuple(part for part in self.parts if part.name in ("weights", "engine")))
+
+    @property
     def clause(self) -> str:
         """All parts in a sentence."""
         return "; ".join(part.clause for part in self.parts)

@@ -87,7 +87,7 @@ def _sizes(models: Sequence[ModelPlan], pool: str) -> Mapping[int, int]:
         for deployment in model.deployments:
             for process in deployment.processes:
                 if process.pool == pool and process.resources.accelerators:
-                    sizes[process.resources.accelerators.count] += process.pods
+                    sizes[process.resources.accelerators.count] += process.pods_together
     return sizes
 
 
@@ -259,15 +259,17 @@ def pool_quota(pool: Pool, plan: ServingPlan) -> PoolQuota:
 
     resource = types[0].device_resource
     devices = left(
-        max(each.device_count for each in types), sum(each.pods * each.resources.devices for each in workers)
+        max(each.device_count for each in types),
+        sum(each.pods_together * each.resources.devices for each in workers),
     )
     return PoolQuota(
         cpu=left(
-            max(each.cpu for each in capacities), sum(each.pods * each.resources.cpu for each in workers)
+            max(each.cpu for each in capacities),
+            sum(each.pods_together * each.resources.cpu for each in workers),
         ),
         memory_mib=left(
             max(each.memory_mib for each in capacities),
-            sum(each.pods * each.resources.memory_mib for each in workers),
+            sum(each.pods_together * each.resources.memory_mib for each in workers),
         ),
         accelerators=Accelerators(resource, devices) if resource else None,
     )

@@ -24,7 +24,9 @@ from inference_blueprints.serving.types import (
     ScaleTrigger,
     Scaling,
 )
+from inference_blueprints.spec.sections.pools.shared import shares
 from inference_blueprints.spec.types import FIRST_TOKEN, LoadMetric, LoadScaling, tail_objective
+from inference_catalog.node_facts import BATCH_PRIORITY_CLASS, REAL_TIME_PRIORITY_CLASS
 from inference_contracts.number_text import number
 
 # PromQL expressions for the load of a role, with one number for all its workers.
@@ -191,17 +193,41 @@ def elastic_processes(
 ) -> tuple[Process, ...]:
     """Return the processes of a deployment, with the scaling of those that are elastic.
 
+    On a pool that models share by the hour, they also get their share of it, and a class for preemption.
+
     processes: All planned processes of the deployment.
     roles: The workers of all its roles, in the order of their processes.
     """
     workers = [process for process in processes if process.is_worker]
     images = tuple(process.image for process in workers)
-    scalings = {
-        process.name: _scaling(resolved, process, headroom(roles, images, _POLLING_SECONDS))
+    scaled = {
+        process.name: replace(
+            process, scaling=_scaling(resolved, process, headroom(roles, images, _POLLING_SECONDS))
+        )
         for process, resolved in zip(workers, roles, strict=True)
-        if resolved.workers.scaled_by is not None
+        if resolved.workers.scaled_by is not None and not resolved.workers.is_lent
     }
-    return tuple(replace(process, scaling=scalings.get(process.name)) for process in processes)
+    if any(resolved.pool.shared is not None for resolved in roles):
+        of_roles = shares(roles[0].blueprint.spec)
+        for process, resolved in zip(workers, roles, strict=True):
+            if resolved.path in of_roles:
+                own = scaled.get(process.name, process)
+                scaled[process.name] = _shared(own, resolved, of_roles[resolved.path])
+    return tuple(scaled.get(process.name, process) for process in processes)
+
+
+def _shared(process: Process, resolved: ResolvedWorkers, share: int) -> Process:
+    """Return a process of a pool that models share by the hour.
+
+    share: Replicas that it has if real time asks for all that it may have.
+    """
+    return replace(
+        process,
+        share=share,
+        priority_class=BATCH_PRIORITY_CLASS if resolved.workers.is_lent else REAL_TIME_PRIORITY_CLASS,
+        lent_most=resolved.workers.maximum if resolved.workers.is_lent else None,
+        scaling=replace(process.scaling, ceiling=share) if process.scaling else None,
+    )
 
 
 def _scaling(resolved: ResolvedWorkers, process: Process, reserve: Headroom) -> Scaling:

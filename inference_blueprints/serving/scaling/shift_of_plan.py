@@ -2,18 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
+from collections.abc import Iterator, Mapping
 
+from inference_blueprints.serving.estimates.worker_start import worker_start
 from inference_blueprints.serving.nodes.ecs_capacity import managed_pools
 from inference_blueprints.serving.nodes.node_share import pool_quota
+from inference_blueprints.serving.performance import role_capacity
 from inference_blueprints.serving.resolved import ResolvedWorkers, resolve
 from inference_blueprints.serving.scaling.worker_load import worker_load
-from inference_blueprints.serving.types import DeploymentPlan, ServingPlan
-from inference_blueprints.spec.types import Blueprint
+from inference_blueprints.serving.types import DeploymentPlan, Process, ServingPlan
+from inference_blueprints.spec.sections.pools.shared import shared_pools
+from inference_blueprints.spec.types import Blueprint, CapacityShift
+from inference_blueprints.spec.wording import Path
 from inference_catalog.charts import charts
 from inference_contracts.batch_limits import SHARDS_PER_WORKER
 from inference_contracts.ecs_names import service_name
-from inference_contracts.shift_names import ShiftConfiguration, ShiftedQueue, ShiftedWorkers
+from inference_contracts.shift_names import (
+    SharedPool,
+    ShiftConfiguration,
+    ShiftedQueue,
+    ShiftedWorkers,
+)
+from inference_contracts.units import SECONDS_PER_HOUR
 
 
 def shift_configuration_of(blueprint: Blueprint, plan: ServingPlan) -> ShiftConfiguration | None:
@@ -26,11 +37,12 @@ def shift_configuration_of(blueprint: Blueprint, plan: ServingPlan) -> ShiftConf
         return None
     on_ecs = blueprint.spec.cluster.chosen == "ecs"
     managed = managed_pools(blueprint, plan) if on_ecs else frozenset[str]()
+    handovers = handover_seconds(blueprint, plan)
     workers = tuple(
         each
         for model_index, model in enumerate(plan.models)
         for index, deployment in enumerate(model.deployments)
-        for each in _shifted_workers(deployment, resolve(blueprint, model_index, index), managed)
+        for each in _shifted_workers(deployment, resolve(blueprint, model_index, index), managed, handovers)
     )
     elastic = {each.model for each in workers}
     models = {queue.model for queue in batch.queues}
@@ -40,14 +52,20 @@ def shift_configuration_of(blueprint: Blueprint, plan: ServingPlan) -> ShiftConf
         reclaim_seconds=shift.reclaim_seconds,
         workers=workers,
         queues=tuple(_shifted_queues(blueprint, plan, workers)),
+        shared_pools=tuple(_shared_pools(blueprint, workers)),
         batch_places=dict.fromkeys(sorted(models & elastic), batch.workers.max * SHARDS_PER_WORKER),
     )
 
 
 def _shifted_workers(
-    deployment: DeploymentPlan, roles: tuple[ResolvedWorkers, ...], managed: frozenset[str]
+    deployment: DeploymentPlan,
+    roles: tuple[ResolvedWorkers, ...],
+    managed: frozenset[str],
+    handovers: Mapping[Path, int],
 ) -> Iterator[ShiftedWorkers]:
     """Yield the elastic workers of a deployment. Pools in `managed` are those of Managed Instances.
+
+    `handovers` has the hand-over time of roles on shared pools.
 
     Demand is counted in requests in flight of the release, which the workers that decode hold. Prefill
     workers share it by their number, so that the floors of both roles keep the ratio of the ranges.
@@ -56,9 +74,10 @@ def _shifted_workers(
     carried = worker_load(decoding).requests * decoding.workers.maximum
     of_roles = {process.name: role for process, role in zip(deployment.workers, roles, strict=True)}
     for process in deployment.processes:
-        if process.scaling is None:
+        if process.scaling is None and process.lent_most is None:
             continue
         resolved = of_roles[process.name]
+        shared = process.share is not None
         part = "vllm-" if deployment.stack == "llmD" else ""
         yield ShiftedWorkers(
             # The names of ScaledObjects in the charts of both stacks, and of services on ECS.
@@ -70,11 +89,93 @@ def _shifted_workers(
             role=process.role,
             model=deployment.model,
             pool=resolved.pool.name,
-            least=process.scaling.least,
-            most=process.scaling.most,
-            capacity=carried / process.scaling.most,
+            least=process.replicas,
+            most=process.maximum,
+            capacity=carried / process.maximum,
             accelerators=resolved.workers.accelerators,
+            priority=(resolved.model.priority or 0) if shared else 0,
+            handover_seconds=handovers.get(resolved.path),
+            batch_only=process.lent_most is not None,
+            tokens_per_accelerator_hour=_batch_tokens(resolved) if process.lent_most is not None else 0.0,
+            scale=_scale(deployment, process) if process.lent_most is not None else "",
         )
+
+
+def _batch_tokens(resolved: ResolvedWorkers) -> float:
+    """Return the tokens that an accelerator reads and writes in an hour (simulated); 0 without a profile."""
+    capacity, means = role_capacity(resolved), resolved.traffic.means
+    if capacity is None:
+        return 0.0
+    accelerators = resolved.workers.maximum * resolved.workers.accelerators
+    tokens = means.input_tokens + means.output_tokens
+    return round(capacity.full_requests_per_second * tokens * SECONDS_PER_HOUR / accelerators)
+
+
+def _scale(deployment: DeploymentPlan, process: Process) -> str:
+    """Return group, version and plural of the object whose subresource ``scale`` has a process's number."""
+    if deployment.stack == "dynamo":
+        return "nvidia.com/v1beta1/dynamographdeploymentscalingadapters"
+    return "leaderworkerset.x-k8s.io/v1/leaderworkersets" if process.nodes > 1 else "apps/v1/deployments"
+
+
+def handover_seconds(blueprint: Blueprint, plan: ServingPlan) -> Mapping[Path, int]:
+    """Return how long each role on a shared pool takes to get accelerators of another role.
+
+    First the other role drains: it has the whole time in which its streams may end. Then weights are loaded,
+    and the engine starts. If nobody has published or measured its start, it is at least the default of
+    `reclaimSeconds`. A stated `reclaimSeconds` holds for all roles.
+
+    blueprint: A valid blueprint.
+    Returns: Seconds by the place of the role's section.
+    """
+    shift = blueprint.spec.capacity_shift
+    starts: dict[str, dict[Path, float]] = {}
+    drains: dict[str, dict[Path, int]] = {}
+    for model_index, model in enumerate(plan.models):
+        for index, deployment in enumerate(model.deployments):
+            for resolved, process in zip(
+                resolve(blueprint, model_index, index), deployment.workers, strict=True
+            ):
+                if process.share is None or resolved.workers.scaled_by is None:
+                    continue
+                starts.setdefault(resolved.pool.name, {})[resolved.path] = _start(resolved, process.image)
+                drains.setdefault(resolved.pool.name, {})[resolved.path] = process.termination_grace_seconds
+    stated = shift.reclaim_seconds if shift and "reclaim_seconds" in shift.model_fields_set else None
+    return {
+        path: stated
+        or math.ceil(
+            seconds + max((each for other, each in drains[pool].items() if other != path), default=0)
+        )
+        for pool, of_pool in starts.items()
+        for path, seconds in of_pool.items()
+    }
+
+
+def _start(resolved: ResolvedWorkers, image: str) -> float:
+    """Return the time in which a worker starts on a node that runs."""
+    found = 0.0
+    for kind in resolved.types:
+        start = worker_start(resolved, image, kind, together=1).on_a_running_node
+        unknown = any(each.seconds is None for each in start.parts)
+        found = max(found, start.seconds, CapacityShift().reclaim_seconds if unknown else 0.0)
+    return found
+
+
+def _shared_pools(blueprint: Blueprint, workers: tuple[ShiftedWorkers, ...]) -> Iterator[SharedPool]:
+    """Yield the pools that models share, with what fixed workers leave of them."""
+    moved = {each.pool for each in workers}
+    for shared in shared_pools(blueprint.spec):
+        fixed = sum(
+            each.workers.maximum * each.workers.accelerators
+            for each in shared.roles
+            if each.workers.scaled_by is None
+        )
+        if shared.pool.name in moved:
+            yield SharedPool(
+                pool=shared.pool.name,
+                accelerators=shared.accelerators - fixed,
+                accelerators_per_node=shared.pool.types[0].accelerator_count,
+            )
 
 
 def _shifted_queues(
@@ -84,6 +185,8 @@ def _shifted_queues(
     if blueprint.spec.queueing is None or blueprint.spec.queueing.kueue is None:
         return
     for pool in blueprint.spec.pools:
+        if pool.shared is not None:
+            continue  # what real time leaves goes to workers of batch
         quota = pool_quota(pool, plan).accelerators
         elastic = sum(each.most * each.accelerators for each in workers if each.pool == pool.name)
         if quota is not None and quota.resource_name and elastic:

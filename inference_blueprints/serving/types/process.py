@@ -229,12 +229,15 @@ class ProcessBase:
     """Taints of the pool's nodes."""
     scheduler: NonEmpty | None = None
     """Scheduler of its pods on Kubernetes. None for that of the cluster."""
+    priority_class: NonEmpty | None = None
+    """Class of its pods on Kubernetes, by which the scheduler takes nodes from others. None outside pools
+    that models share by the hour."""
     capabilities: tuple[Capability, ...] = ()
     """Linux capabilities that the container gets, such as ``IPC_LOCK``."""
     awaits_weights: NonEmpty | None = None
     """Release of the weights mirror that must be complete before it starts. None if it waits for none."""
-    replicas: Positive
-    """Number of replicas, or the smallest number of an elastic process."""
+    replicas: NotNegative
+    """Number of replicas, or the smallest number of an elastic process. 0 only if it is lent to batch."""
     nodes: Positive = 1
     """Number of nodes that each replica spans, with one container on each."""
     follower_arguments: tuple[str, ...] = ()
@@ -268,18 +271,29 @@ class Process(ProcessBase):
     """What its compiler makes and keeps. None if it compiles nothing, or keeps nothing."""
     scaling: Scaling | None = None
     """How an elastic process grows and shrinks. None for a fixed number of replicas."""
+    lent_most: Positive | None = None
+    """Largest number of replicas if the capacity shift lends them to batch; `replicas` is the smallest. None
+    for all others."""
+    share: NotNegative | None = None
+    """Replicas that count if the workers of a pool are added up that models share by the hour. None on other
+    pools, where all count."""
     has_python: bool = True
     """Whether its image has Python, in which programs of a target can run."""
 
     @property
     def maximum(self) -> int:
         """Largest number of replicas."""
-        return self.scaling.most if self.scaling else self.replicas
+        return self.scaling.most if self.scaling else self.lent_most or self.replicas
 
     @property
     def pods(self) -> int:
         """Largest number of pods: one per replica and node."""
         return self.maximum * self.nodes
+
+    @property
+    def pods_together(self) -> int:
+        """Pods that count if all workers of its pool are added up."""
+        return (self.maximum if self.share is None else self.share) * self.nodes
 
     @property
     def is_worker(self) -> bool:

@@ -151,6 +151,9 @@ class Scaling:
     least: Positive
     most: Positive
     """`least`, `most`: Smallest and largest number of workers."""
+    ceiling: Positive | None = None
+    """Largest number on a pool that models share by the hour, until the capacity shift sets another. None for
+    `most`."""
     triggers: Annotated[tuple[ScaleTrigger, ...], Field(min_length=1)]
     """Measured loads. The one that needs most workers decides."""
     floors: tuple[ReplicaFloor, ...] = ()

@@ -85,6 +85,11 @@ class DeploymentPlan:
         return tuple(process for process in self.processes if process.is_worker)
 
     @property
+    def may_have_no_worker(self) -> bool:
+        """Whether batch alone uses it, and all of its workers may go."""
+        return not any(process.replicas for process in self.workers)
+
+    @property
     def entry_point(self) -> Process:
         """The process that answers the OpenAI API."""
         return self.processes[0]

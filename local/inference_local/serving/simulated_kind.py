@@ -158,7 +158,7 @@ def _scripted(role: ResolvedWorkers, process: Process) -> ScriptedRole:
         raise ValueError(f"the engine '{role.model.engine.chosen}' has no server of its own")
     return ScriptedRole(
         planned=process,
-        replicas=process.replicas,
+        replicas=max(1, process.replicas),
         context_length=process.engine.max_model_len if process.engine else 0,
         profile=None,
         engine=role.model.engine.chosen,
@@ -236,7 +236,8 @@ class SimulatedKind(EngineKind):
         return tuple(
             SimulatedRole(
                 planned=process,
-                replicas=process.replicas,
+                # Nobody lends here, so one worker stands for those that may all go.
+                replicas=max(1, process.replicas),
                 context_length=simulated.settings.max_model_len,
                 profile=simulated.profile,
                 accelerator=role.accelerator,

@@ -24,6 +24,7 @@ from inference_blueprints.report.plan.sections.processes import PROCESSES
 from inference_blueprints.report.plan.sections.quotas import QUOTAS
 from inference_blueprints.report.plan.sections.repairs import REPAIRS
 from inference_blueprints.report.plan.sections.scaling import SCALING
+from inference_blueprints.report.plan.sections.shared_pools import SHARED_POOLS
 from inference_blueprints.report.plan.sections.shift import SHIFT
 from inference_blueprints.report.plan.sections.signal_store import SIGNAL_STORE
 from inference_blueprints.report.plan.sections.streaming import STREAMING
@@ -44,6 +45,7 @@ SECTIONS: tuple[PlanSection[Any], ...] = (
     PROCESSES,
     SCALING,
     SHIFT,
+    SHARED_POOLS,
     FRONTENDS,
     EDGES,
     MEMORY,

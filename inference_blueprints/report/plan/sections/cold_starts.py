@@ -74,9 +74,13 @@ def _cold_start(resolved: ResolvedWorkers, process: Process, nodes: Sequence[Pac
     """
     kind = nodes[0].instance_type
     key = resolved.model.name, resolved.deployment.name, process.name
+    # Workers that batch gets when real time leaves something may have no place among those that are drawn.
     together = max(
-        sum((each.model, each.deployment, each.process.name) == key for each in node.workers)
-        for node in nodes
+        1,
+        *(
+            sum((each.model, each.deployment, each.process.name) == key for each in node.workers)
+            for node in nodes
+        ),
     )
     start = start_time(resolved, process.image, kind, together)
     parts = worker_start(resolved, process.image, kind, together)

@@ -15,7 +15,7 @@ class ReplicaRange(Section):
     """Number of workers that follows the load. Requires `scaledBy`."""
 
     min: int = Field(ge=0, le=10_000)
-    """Smallest number of workers, at least 1."""
+    """Smallest number of workers, at least 1, or 0 with `scaledBy: {capacityShift: {}}`."""
     max: int = Field(ge=1, le=10_000)
     """Largest number of workers. Pools, quotas and the KV cache are checked for it."""
 
@@ -60,8 +60,14 @@ class MeasuredStart(Section):
     published time for vLLM."""
 
 
+class LentWorkers(Section):
+    """Workers that serve batch alone. They get what real time leaves of a shared pool, and may all go."""
+
+
 class ScaledBy(Choice):
     """The one owner of the number of workers. Requires a range in `replicas`."""
 
     load: LoadScaling | None = None
     """KEDA, by the measured load."""
+    capacity_shift: LentWorkers | None = None
+    """The capacity shift, for workers of a shared pool that serve batch alone."""

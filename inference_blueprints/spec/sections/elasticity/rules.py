@@ -47,7 +47,7 @@ def range_is_in_order(spec: Spec) -> Iterator[Finding]:
         replicas, path = placed.workers.replicas, (*placed.path, "replicas")
         if not isinstance(replicas, ReplicaRange):
             continue
-        if replicas.min == 0:
+        if replicas.min == 0 and not placed.workers.is_lent:
             message = (
                 "got 0, it must be at least 1: nothing holds a request while the first worker starts, so "
                 "requests would fail; set it to 1"

@@ -252,6 +252,11 @@ class Workers(Section):
         return self.replicas.max if isinstance(self.replicas, ReplicaRange) else self.replicas
 
     @property
+    def is_lent(self) -> bool:
+        """Whether the workers serve batch alone, and the capacity shift sets their number."""
+        return self.scaled_by is not None and self.scaled_by.capacity_shift is not None
+
+    @property
     def accelerators(self) -> int:
         """Number of accelerators per worker, on one node or on several whole nodes."""
         return self.tensor_parallel_size * self.pipeline_parallel_size * self.data_parallel_size
@@ -305,6 +310,8 @@ class Model(Section):
     """Requests in real time. Required, unless a queue or a streaming job of the model has a `workload`."""
     objectives: Objectives = default({})
     """Latency objectives."""
+    priority: int | None = Field(default=None, ge=0, le=100)
+    """Who comes first on pools with `shared`: 100 before 0. Required for models on such a pool."""
     real_time: RealTime | None = None
     """Callers with a deadline. `make run` sends their requests from a Java server and reports fallbacks."""
     routing: Routing = default({"kvAware": {}})
@@ -343,6 +350,12 @@ class Model(Section):
         """Every stated objective: those of `objectives`, and the deadline of `realTime`."""
         deadline = () if self.real_time is None else (self.real_time.objective,)
         return (*self.objectives.stated, *deadline)
+
+    @property
+    def may_have_no_worker(self) -> bool:
+        """Whether batch alone uses it, and all of its workers may go."""
+        workers = [each for deployment in self.deployments for each in deployment.workers.values()]
+        return all(each.is_lent and not each.minimum for each in workers)
 
     @property
     def makes_images(self) -> bool:

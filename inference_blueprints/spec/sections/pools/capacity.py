@@ -196,7 +196,7 @@ def replicas_fit_the_pool(spec: Spec) -> Iterator[Finding]:
     """Check that all replicas of a pool fit its nodes."""
     for index, demand in _demands(spec):
         maximum = spec.pools[index].nodes.max
-        if demand.nodes > maximum:
+        if demand.nodes > maximum and spec.pools[index].shared is None:
             message = (
                 f"got {maximum}, its deployments need {demand.nodes} nodes: {demand.arithmetic}; "
                 f"raise it to {demand.nodes}, or lower replicas"
@@ -241,7 +241,7 @@ def pool_keeps_no_idle_nodes(spec: Spec) -> Iterator[Finding]:
 def deployment_survives_a_node(spec: Spec) -> Iterator[Finding]:
     """Check that a deployment has more than one replica, so that it answers during updates."""
     for placed, pool in each_placement(spec):
-        if placed.workers.minimum > 1:
+        if placed.workers.minimum > 1 or placed.workers.is_lent:
             continue
         path = (*placed.path, "replicas")
         yield Finding(

@@ -68,7 +68,7 @@ def queue_has_something_to_give(spec: Spec) -> Iterator[Finding]:
         taken[pool.name] += placed.workers.maximum * placed.workers.accelerators
     for index, pool in usable(spec.pools):
         maximum = pool.nodes.max * max((each.accelerator_count for each in pool.types), default=0)
-        if 0 < maximum <= taken[pool.name]:
+        if 0 < maximum <= taken[pool.name] and pool.shared is None:
             message = f"models use all {maximum} accelerators, so jobs of this queue get none; raise 'max'"
             yield Finding(("spec", "pools", index, "nodes", "max"), message, "warning")
 

@@ -225,7 +225,7 @@ class LlamaKind(EngineKind):
         return tuple(
             LlamaRole(
                 planned=process,
-                replicas=min(process.replicas, maximum),
+                replicas=min(max(1, process.replicas), maximum),
                 context_length=process.engine.max_model_len // per_word if process.engine else 0,
                 profile=None,
                 release=plan.release,

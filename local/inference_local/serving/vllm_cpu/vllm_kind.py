@@ -266,4 +266,4 @@ class VllmKind(EngineKind):
 
 def _wanted(role: ResolvedWorkers) -> WantedWorkers:
     lmcache = uses_lmcache(role) and role.shape.attention != "mla"
-    return WantedWorkers(role.workers.minimum, rank_count(role.workers), lmcache)
+    return WantedWorkers(max(1, role.workers.minimum), rank_count(role.workers), lmcache)

@@ -102,6 +102,7 @@ CASES: Mapping[str, Callable[[Document], None]] = {
     "execute-command": lambda spec: spec["cluster"]["ecs"].update({"executeCommand": True}),
     "taints": _pool(taints=[{"key": "team"}]),
     "labels": _pool(labels={"team": "serving"}),
+    "shared-pools": _pool(shared={}),
     "fall-back": _spot_with_fall_back,
     "soci": _pool(imageAcceleration={"sociParallelPull": {}}),
 }

@@ -1,0 +1,137 @@
+"""The pools that models share by the hour: what their workers may ask for, and who comes first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from inference_blueprints.report.plan.section import Label, PlanBasis, PlanSection, PlanSummary, ShortLine
+from inference_blueprints.report.tables import TextTable
+from inference_blueprints.serving.scaling.shift_of_plan import handover_seconds
+from inference_blueprints.spec.sections.pools.shared import shared_pools, shares
+
+
+@dataclass(frozen=True, slots=True)
+class SharingRole:
+    """The workers of a role on a shared pool."""
+
+    workers: str
+    """Model and deployment, with the role if there are several."""
+    priority: int
+    batch_only: bool
+    """Whether they serve batch alone."""
+    workers_least: int
+    workers_most: int
+    """`workers_least`, `workers_most`: Their range."""
+    workers_by_priority: int
+    """How many run if all of real time asks for as many as it may: those that come first have theirs."""
+    accelerators: int
+    """Accelerators of one worker."""
+    handover_seconds: int | None
+    """Time until a worker of another role has stopped and one of this role serves. None if their number is
+    fixed."""
+
+
+@dataclass(frozen=True, slots=True)
+class SharedPoolSummary:
+    """A pool that models share by the hour."""
+
+    pool: str
+    accelerators: int
+    """Accelerators of all its nodes."""
+    accelerators_least: int
+    accelerators_most: int
+    """`accelerators_least`, `accelerators_most`: What its workers have together at their smallest numbers,
+    and would have at their largest."""
+    handover_seconds: int
+    """The longest hand-over."""
+    roles: tuple[SharingRole, ...]
+    """Who uses it, in the order in which they get accelerators."""
+
+
+def _summarise(basis: PlanBasis) -> Iterator[SharedPoolSummary]:
+    """Yield the shared pools in the blueprint's order."""
+    pools = tuple(shared_pools(basis.spec))
+    if not pools:
+        return
+    numbers, handovers = shares(basis.spec), handover_seconds(basis.blueprint, basis.plan)
+    for shared in pools:
+        roles = tuple(
+            SharingRole(
+                workers=each.name,
+                priority=each.deployment.model.priority or 0,
+                batch_only=each.workers.is_lent,
+                workers_least=each.workers.minimum,
+                workers_most=each.workers.maximum,
+                workers_by_priority=numbers[each.path],
+                accelerators=each.workers.accelerators,
+                handover_seconds=handovers.get(each.path),
+            )
+            for each in shared.roles
+        )
+        yield SharedPoolSummary(
+            pool=shared.pool.name,
+            accelerators=shared.accelerators,
+            accelerators_least=shared.least,
+            accelerators_most=shared.most,
+            handover_seconds=max((each.handover_seconds or 0 for each in roles), default=0),
+            roles=roles,
+        )
+
+
+def sharing(summary: PlanSummary) -> TextTable:
+    """Return the table of shared pools, which has rows if there are any."""
+    return TextTable(
+        "Shared pools",
+        ("pool", "workers"),
+        ("priority", "number", "by priority", "devices per worker", "hand-over, s"),
+        tuple(
+            (
+                pool.pool,
+                f"{each.workers}{' (batch)' if each.batch_only else ''}",
+                str(each.priority),
+                _range(each),
+                str(each.workers_by_priority),
+                str(each.accelerators),
+                "-" if each.handover_seconds is None else f"{each.handover_seconds:,}",
+            )
+            for pool in summary[SHARED_POOLS]
+            for each in pool.roles
+        ),
+        tuple(map(_note, summary[SHARED_POOLS])),
+    )
+
+
+def _range(role: SharingRole) -> str:
+    if role.workers_least == role.workers_most:
+        return str(role.workers_most)
+    return f"{role.workers_least} to {role.workers_most}"
+
+
+def _note(pool: SharedPoolSummary) -> str:
+    """Return what the pool's workers may ask for, and how long it takes to give way."""
+    lent = [each for each in pool.roles if each.batch_only]
+    batch = ""
+    if lent:
+        at_most = sum(each.workers_most for each in lent)
+        batch = (
+            f" Figures of batch count all {at_most} workers, which it has only while real time leaves them."
+        )
+    return (
+        f"{pool.pool} has {pool.accelerators:,} devices. Its workers always use {pool.accelerators_least:,}, "
+        f"and may ask for {pool.accelerators_most:,}. The longest hand-over takes {pool.handover_seconds:,} "
+        f"s: another worker stops, weights are loaded, and the engine starts.{batch}"
+    )
+
+
+def _in_short(summary: PlanSummary) -> Iterator[ShortLine]:
+    """Yield how much the workers of a shared pool may ask for, and its longest hand-over."""
+    for pool in summary[SHARED_POOLS]:
+        yield (
+            Label.OPERATION,
+            f"{len(pool.roles)} roles share {pool.accelerators:,} devices of {pool.pool} and may ask for "
+            f"{pool.accelerators_most:,}; the longest hand-over takes {pool.handover_seconds:,} s",
+        )
+
+
+SHARED_POOLS = PlanSection("sharedPools", lambda basis: tuple(_summarise(basis)), _in_short, (sharing,))

@@ -1,0 +1,187 @@
+"""Pools that models share by the hour: sums are those of the pool, not of its models' largest numbers."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import yaml
+
+from inference_blueprints.loading import parse_blueprint
+from inference_blueprints.render.eks.model_values import deployment_values
+from inference_blueprints.report.picture.picture import picture
+from inference_blueprints.report.plan.plan_tables import plan_tables
+from inference_blueprints.report.plan.sections.pools import POOLS
+from inference_blueprints.report.plan.sections.shared_pools import SHARED_POOLS
+from inference_blueprints.report.plan.summary import as_dict, summarise
+from inference_blueprints.serving.nodes.node_share import pool_quota
+from inference_blueprints.serving.plan import build_plan
+from inference_blueprints.serving.scaling.shift_of_plan import shift_configuration_of
+from inference_blueprints.spec.sections.pools.shared import shares
+from inference_blueprints.spec.types import Blueprint
+from inference_contracts.shift_names import SharedPool, ShiftConfiguration
+from tests.templates.shared_platform import ACCELERATORS, FIRST, LENT, NODES, POOL, SECOND, document
+
+Change = Callable[[dict[str, Any]], object]
+
+
+def blueprint_of(change: Change = lambda _: None, action: str = "shift") -> Blueprint:
+    found = document(action)
+    change(found["spec"])
+    return parse_blueprint(yaml.safe_dump(found), "shared.yaml").blueprint
+
+
+def workers_of(spec: dict[str, Any], model: int) -> dict[str, Any]:
+    found: dict[str, Any] = spec["models"][model]["deployments"][0]["aggregated"]
+    return found
+
+
+def shared_numbers(change: Change = lambda _: None) -> list[int]:
+    return [*shares(blueprint_of(change).spec).values()]
+
+
+def test_by_priority_in_whole_workers_and_batch_last() -> None:
+    """Red if one that comes later keeps another below what it may have, or if half a worker is counted."""
+    assert shared_numbers() == [12, 1, 0]
+    # The other way round, the second takes two workers of four, and the first what is left.
+    assert shared_numbers(lambda spec: spec["models"][1].update(priority=100)) == [12, 1, 0]
+    assert shared_numbers(lambda spec: spec["models"][0].update(priority=50)) == [2, 8, 0]
+    # What no real time may ask for goes to batch, whatever its priority.
+    assert shared_numbers(lambda spec: workers_of(spec, 0)["replicas"].update(max=4)) == [4, 2, 4]
+    assert shared_numbers(lambda spec: workers_of(spec, 2)["replicas"].update(min=3)) == [9, 1, 3]
+
+
+def test_a_shared_pool_needs_and_costs_its_own_nodes() -> None:
+    """Red if 36 accelerators are added up where there are 16."""
+    blueprint = blueprint_of()
+    plan = build_plan(blueprint)
+    summary = summarise(blueprint, plan)
+    (pool,) = summary[POOLS]
+    assert (pool.nodes_used, pool.nodes_max, pool.accelerators_used) == (NODES, NODES, ACCELERATORS)
+    assert pool.usd_per_hour_used == pool.usd_per_hour_max
+    left = pool_quota(blueprint.spec.pools[0], plan).accelerators
+    assert left is not None
+    assert left.count == 0
+    tables = {each.title: each for each in plan_tables(summary)}
+    (metrics,) = [row for row in tables["Cost of a month"].rows if row[0] == "metrics in CloudWatch"]
+    assert f"of each of {ACCELERATORS} GPUs" in metrics[1]
+    drawn = picture(blueprint, plan)
+    assert f"on {ACCELERATORS} accelerators" in drawn
+    assert "shared by priority" in drawn
+    assert "0 to 16 workers of 1 GPU" in drawn
+
+
+def test_the_plan_says_who_comes_first_and_how_long_a_hand_over_takes() -> None:
+    blueprint = blueprint_of()
+    summary = summarise(blueprint, build_plan(blueprint))
+    (pool,) = summary[SHARED_POOLS]
+    assert (pool.accelerators, pool.accelerators_least, pool.accelerators_most) == (16, 6, 36)
+    assert [each.workers for each in pool.roles] == ["live-main", "shop-main", "nightly-main"]
+    assert [each.workers_by_priority for each in pool.roles] == [12, 1, 0]
+    assert [each.batch_only for each in pool.roles] == [False, False, True]
+    (table,) = (each for each in plan_tables(summary) if each.title == "Shared pools")
+    assert table.rows[2][1] == "nightly-main (batch)"
+    assert "may ask for 36" in table.notes[0]
+    assert "all 16 workers" in table.notes[0]
+    (shown,) = as_dict(summary)["sharedPools"]
+    assert shown["roles"][0]["handoverSeconds"] == pool.roles[0].handover_seconds
+
+
+def configuration_of(change: Change = lambda _: None) -> ShiftConfiguration:
+    blueprint = blueprint_of(change)
+    found = shift_configuration_of(blueprint, build_plan(blueprint))
+    assert found is not None
+    return found
+
+
+def test_the_shift_knows_the_pool_and_sets_numbers_of_batch_itself() -> None:
+    found = configuration_of()
+    assert found.shared_pools == (SharedPool(pool=POOL, accelerators=16, accelerators_per_node=8),)
+    by_name = {each.name: each for each in found.workers}
+    assert [*by_name] == [FIRST, SECOND, LENT]
+    assert [each.priority for each in found.workers] == [100, 80, 10]
+    lent = by_name[LENT]
+    assert (lent.least, lent.most, lent.batch_only, lent.scale) == (0, 16, True, "apps/v1/deployments")
+    assert lent.tokens_per_accelerator_hour > 0
+    assert ShiftConfiguration.from_json(found.as_json()) == found
+
+
+def test_fixed_workers_are_no_part_of_what_is_shared() -> None:
+    def fix(spec: dict[str, Any]) -> None:
+        workers = workers_of(spec, 1)
+        del workers["scaledBy"]
+        workers["replicas"] = 2
+
+    found = configuration_of(fix)
+    assert found.shared_pools[0].accelerators == 8
+    assert [each.name for each in found.workers] == [FIRST, LENT]
+
+
+def test_a_hand_over_is_the_drain_of_another_role_and_a_start_on_a_running_node() -> None:
+    """Red if it has the start of a node, or of an engine of which nobody knows how long it takes."""
+    blueprint = blueprint_of(
+        lambda spec: workers_of(spec, 0).update(measuredStart={"launchSeconds": 7000, "engineSeconds": 50})
+    )
+    plan = build_plan(blueprint)
+    found = shift_configuration_of(blueprint, plan)
+    assert found is not None
+    drain = max(
+        process.termination_grace_seconds
+        for model in plan.models[1:]
+        for deployment in model.deployments
+        for process in deployment.workers
+    )
+    first = found.workers[0].handover_seconds
+    assert first is not None
+    assert drain + 50 < first < drain + 50 + 60, "weights of 16 GB"
+    unknown = configuration_of(
+        lambda spec: spec["models"][0].update(engine={"sglang": {}}, stack={"dynamo": {}})
+    )
+    assert (unknown.workers[0].handover_seconds or 0) >= 600
+
+    stated = configuration_of(lambda spec: spec["capacityShift"].update(reclaimSeconds=900))
+    assert {each.handover_seconds for each in stated.workers} == {900}
+
+
+@pytest.mark.parametrize("shifted", [True, False])
+def test_values_of_charts(*, shifted: bool) -> None:
+    """Red if a ceiling begins above the share, or if workers of batch begin before anybody lent them."""
+    plan = build_plan(blueprint_of())
+    first, _, lent = (
+        deployment_values(model.deployments[0], shifted=shifted)["processes"][0] for model in plan.models
+    )
+    assert (first["scaling"]["most"], first["scaling"]["ceiling"]) == (12, 12)
+    assert first["priorityClass"] == "inference-real-time"
+    assert lent["priorityClass"] == "inference-batch"
+    assert lent["replicas"] == 0
+    assert lent.get("lent", False) is shifted
+    assert "scaling" not in lent
+
+
+def test_other_pools_have_none_of_it() -> None:
+    """Red if workers of a deployed platform start again because of a class, or get a ceiling."""
+
+    def alone(spec: dict[str, Any]) -> None:
+        spec["models"] = spec["models"][:1]
+        spec["batch"]["queues"][0]["model"] = "live"
+        del spec["models"][0]["priority"], spec["pools"][0]["shared"]
+
+    blueprint = blueprint_of(alone)
+    plan = build_plan(blueprint)
+    (process,) = plan.models[0].deployments[0].processes
+    assert process == dataclasses.replace(process, priority_class=None, share=None, lent_most=None)
+    values = deployment_values(plan.models[0].deployments[0], shifted=True)["processes"][0]
+    assert not {"priorityClass", "lent"} & values.keys()
+    assert "ceiling" not in values["scaling"]
+    found = shift_configuration_of(blueprint, plan)
+    assert found is not None
+    assert found.shared_pools == ()
+    assert found.workers[0].handover_seconds is None
+    assert summarise(blueprint, plan)[SHARED_POOLS] == ()
+
+
+def test_a_shift_that_observes_is_said() -> None:
+    loaded = parse_blueprint(yaml.safe_dump(document("observe")), "shared.yaml")
+    assert any("only observes" in str(each) for each in loaded.warnings)
