@@ -163,6 +163,7 @@ def plan(
 ) -> None:
     """Show what a blueprint deploys and costs, in about ten lines."""
     from inference_blueprints.report.plan.sections.batch import SERVICE_QUOTAS
+    from inference_blueprints.report.plan.sections.objectives import read_replays, replays_path
     from inference_blueprints.report.plan.short_plan import print_short_plan, warnings_of
     from inference_blueprints.report.plan.summary import as_dict, chosen_sections, summarise
     from inference_blueprints.report.pricing.rates import load_rates
@@ -175,7 +176,9 @@ def plan(
     loaded = _loaded(name_or_path)
     serving_plan = build_plan(loaded.blueprint)
     own_rates = load_rates(rates, loaded.blueprint.spec.environment.region) if rates else None
-    summary = summarise(loaded.blueprint, serving_plan, own_rates)
+    summary = summarise(
+        loaded.blueprint, serving_plan, own_rates, read_replays(replays_path(Path(loaded.file)))
+    )
     warnings = [*loaded.warnings, *warnings_of(summary, loaded.file)]
     if full or fleet is not None or output is Output.JSON:
         _print_lines(warnings, prefix="warning: ")

@@ -52,6 +52,13 @@ def tune(
     write: Annotated[
         bool, typer.Option("--write", help="Write the best configuration into the blueprint.")
     ] = False,
+    as_written: Annotated[
+        bool,
+        typer.Option(
+            "--as-written",
+            help="Search nothing: replay the file's own workers, and record it for `plan` beside the file.",
+        ),
+    ] = False,
     page: Annotated[
         Path | None,
         typer.Option("--page", help="Write the table and plots as an HTML page.", metavar="FILE.html"),
@@ -66,6 +73,12 @@ def tune(
     from inference_blueprints.operate.versions import own_file
     from inference_blueprints.report.pricing.rates import load_rates
 
+    if as_written:
+        refused = {"--write": write, "--page": page, "--gpus": gpus, "--engine": engine, "--rates": rates}
+        if given := [name for name, value in refused.items() if value]:
+            raise UserError(f"--as-written: got {', '.join(given)} too, which choose or price; leave one out")
+        _replay_as_written(name_or_path, model, trace, output)
+        return
     if write:
         own_file(name_or_path)
     loaded = load(name_or_path)
@@ -93,6 +106,43 @@ def tune(
         raise typer.Exit(ExitCode.FAILED)
     if write:
         _write(loaded, name_or_path, found)
+
+
+def _replay_as_written(name_or_path: str, model: str | None, trace: Path | None, output: Output) -> None:
+    """Replay the file's own workers, and record the result beside it."""
+    from datetime import UTC, datetime
+
+    from inference_blueprints.measure.tuning import tuning_text
+    from inference_blueprints.measure.tuning.replayed_workload import objectives_of
+    from inference_blueprints.measure.tuning.tune import replay_as_written
+    from inference_blueprints.operate.versions import own_file
+    from inference_blueprints.report.plan.sections.objectives import replays_path, write_replay
+    from inference_blueprints.spec.types import all_met, judge
+
+    path = replays_path(own_file(name_or_path))
+    loaded = load(name_or_path)
+    index = writing_model_index(loaded, model)
+    replay = replay_as_written(loaded.blueprint, index, day=datetime.now(UTC).date().isoformat(), trace=trace)
+    replayed = loaded.blueprint.spec.models[index]
+    write_replay(path, replayed.name, replay)
+    print(f"wrote {path}; next: blueprints plan {name_or_path}", file=sys.stderr)
+    judged = judge(objectives_of(replayed), replay.percentile_ms)
+    if output is Output.JSON:
+        print_json(
+            {
+                "simulated": True,
+                "model": replayed.name,
+                "date": replay.date,
+                "trace": replay.trace,
+                "keepsObjectives": all_met(judged),
+                "judged": tuning_text.judged_as_dict(judged),
+            }
+        )
+    else:
+        for each in judged:
+            print(f"{replayed.name}: {tuning_text.describe_judged(each)} (simulated)")
+    if not all_met(judged):
+        raise typer.Exit(ExitCode.FAILED)
 
 
 def _engines(names: list[str]) -> list[str]:

@@ -22,7 +22,7 @@ from inference_blueprints.measure.simulation.simulated_workers import (
     scheduler_of,
     write_profile,
 )
-from inference_blueprints.spec.types import LatencyKind
+from inference_blueprints.spec.types import LatencyKind, next_percentile
 from inference_contracts.units import GB
 
 _MS = 1000.0
@@ -72,9 +72,13 @@ class Latencies:
     longest: float
 
     def at(self, percentile: float) -> float:
-        """Return a percentile; between two known ones, the higher of them, so that nothing looks faster."""
-        known = {50.0: self.p50, 90.0: self.p90, 95.0: self.p95, 99.0: self.p99}
-        return next((value for each, value in known.items() if each >= percentile), self.longest)
+        """Return a percentile; between two known ones, the higher of them."""
+        return next_percentile(self.known, percentile)
+
+    @property
+    def known(self) -> Mapping[float, float]:
+        """The values by percentile."""
+        return {50.0: self.p50, 90.0: self.p90, 95.0: self.p95, 99.0: self.p99, 100.0: self.longest}
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,12 +96,16 @@ class SimulatedReplay:
 
     def percentile_ms(self, kind: LatencyKind, percentile: float) -> float:
         """Return a percentile of a latency, in milliseconds."""
-        latencies = {
+        return self.latencies[kind].at(percentile)
+
+    @property
+    def latencies(self) -> Mapping[LatencyKind, Latencies]:
+        """Its latencies by kind."""
+        return {
             "timeToFirstTokenMs": self.time_to_first_token,
             "timePerOutputTokenMs": self.time_per_output_token,
             "requestMs": self.end_to_end,
         }
-        return latencies[kind].at(percentile)
 
 
 class MissingProfileError(LookupError):

@@ -8,6 +8,8 @@ from itertools import groupby
 from pathlib import Path
 from typing import Protocol
 
+from inference_blueprints.measure.simulation.offline_replay import MissingProfileError
+from inference_blueprints.measure.simulation.simulated_workers import simulated_workers
 from inference_blueprints.measure.tuning.accelerator_comparison import ComparedInstance, compare_instances
 from inference_blueprints.measure.tuning.candidates import (
     Costing,
@@ -32,9 +34,12 @@ from inference_blueprints.measure.tuning.replayed_workload import (
     answer_seconds,
     long_enough,
     recorded_workload,
+    router_of,
 )
 from inference_blueprints.measure.tuning.search import Bounded, Search, workers_needed
 from inference_blueprints.measure.tuning.traces import BLOCK_TOKENS, UserTrace, read_trace
+from inference_blueprints.report.plan.section import RecordedReplay
+from inference_blueprints.report.plan.sections.objectives import replayed_content
 from inference_blueprints.report.plan.sections.pools import PRICES
 from inference_blueprints.report.plan.summary import summarise
 from inference_blueprints.report.pricing.rates import CustomRates, prices_for
@@ -42,7 +47,7 @@ from inference_blueprints.serving.performance import ProfileFinder, uncovered
 from inference_blueprints.serving.plan import build_plan
 from inference_blueprints.serving.resolved import resolve
 from inference_blueprints.serving.traffic import model_traffic
-from inference_blueprints.spec.types import Blueprint, Objective
+from inference_blueprints.spec.types import Blueprint, LatencyKind, Objective
 from inference_contracts.errors import UserError
 
 
@@ -299,3 +304,44 @@ def _speeds(blueprint: Blueprint, model_index: int, shape: WorkerShape) -> list[
         Speed(each.device_shape.name, each.accelerator.name, each.tensor_parallel_size, shape.engine)
         for each in resolve(one, model_index, 0)
     ]
+
+
+def replay_as_written(
+    blueprint: Blueprint, model_index: int, *, day: str, trace: Path | None = None
+) -> RecordedReplay:
+    """Replay a model as its blueprint is written, with the largest number of its workers.
+
+    day: Date of the record, such as ``2026-11-29``.
+    trace: Requests to replay in place of the `workload` section.
+    Returns: The slowest of its replays, for each percentile.
+    Raises UserError if the model has several deployments, or one without a latency profile.
+    """
+    model = blueprint.spec.models[model_index]
+    path = f"spec.models[{model_index}]"
+    if len(model.deployments) > 1:
+        raise UserError(
+            f"{path}.deployments: got {len(model.deployments)}; a replay has one, whose router knows all "
+            "workers; leave --as-written out"
+        )
+    arguments = unsuited_arguments(blueprint, model_index)
+    if arguments:
+        raise UserError("\n".join(arguments))
+    processes = build_plan(blueprint).models[model_index].deployments[0].workers
+    recorded = read_trace(trace) if trace else None
+    if recorded is not None:
+        recorded = recorded.within(min(each.engine.max_model_len for each in processes if each.engine))
+    demand = demand_of(blueprint, model_index, recorded)
+    workers = simulated_workers(resolve(blueprint, model_index, 0), processes)
+    try:
+        results = [demand.replay(workers, router_of(model), series) for series in demand.series]
+    except MissingProfileError as error:
+        raise UserError(f"{path}: cannot be replayed: {error}; `blueprints tune` records profiles") from error
+    latencies: dict[LatencyKind, dict[float, float]] = {
+        kind: {
+            percentile: max(each.latencies[kind].known[percentile] for each in results)
+            for percentile in latency.known
+        }
+        for kind, latency in results[0].latencies.items()
+    }
+    name = recorded.name if recorded else "workload"
+    return RecordedReplay(replayed_content(blueprint, model), day, name, latencies)

@@ -260,6 +260,11 @@ def latency_cell(judged: JudgedObjective) -> str:
     return f"{judged.value_ms:,.{digits}f}{'*' if judged.met is False else ''}"
 
 
+def describe_judged(judged: JudgedObjective) -> str:
+    """Return an objective beside its value, such as ``whole request p99 280 of 300 ms: met``."""
+    return f"{_of(judged)}: {'met' if judged.met else 'missed'}"
+
+
 def objectives_as_dict(objectives: Sequence[Objective]) -> dict[str, float]:
     """Return the limits in milliseconds as JSON values, by the keys of the blueprint.
 

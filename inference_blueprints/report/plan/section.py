@@ -23,7 +23,7 @@ from inference_blueprints.serving.resolved import ResolvedWorkers, resolve
 from inference_blueprints.serving.streaming import stream_load
 from inference_blueprints.serving.types import Process, ServingPlan
 from inference_blueprints.serving.way_capacity import ModelCapacity, way_capacities
-from inference_blueprints.spec.types import Blueprint
+from inference_blueprints.spec.types import Blueprint, LatencyKind, next_percentile
 from inference_catalog import ServicePrices, Support
 
 FiguresT_co = TypeVar("FiguresT_co", covariant=True)
@@ -91,14 +91,40 @@ def in_tables_only(_summary: PlanSummary) -> Iterable[ShortLine]:
     return ()
 
 
+@dataclass(frozen=True, slots=True)
+class RecordedReplay:
+    """A simulated replay of a model as its blueprint is written, in a file beside it."""
+
+    content: str
+    """Digest of what was replayed, as `replayed_content` returns it."""
+    date: str
+    """Day of the replay, such as ``2026-11-29``."""
+    trace: str
+    """Name of the trace; ``workload`` for requests as the blueprint states them."""
+    latencies_ms: Mapping[LatencyKind, Mapping[float, float]]
+    """Milliseconds by latency and percentile, of the slowest of its replays."""
+
+    def percentile_ms(self, kind: LatencyKind, percentile: float) -> float:
+        """Return a percentile of a latency, in milliseconds."""
+        return next_percentile(self.latencies_ms[kind], percentile)
+
+
 class PlanBasis:
     """What the sections of a plan are computed from: ``basis[SECTION]`` returns the figures of another one.
 
     plan: The serving plan computed from the blueprint.
     rates: The user's own rates. Without them, only on-demand prices are known.
+    replays: Recorded replays by model. Without them, nothing was replayed.
     """
 
-    def __init__(self, blueprint: Blueprint, plan: ServingPlan, rates: CustomRates | None = None) -> None:
+    def __init__(
+        self,
+        blueprint: Blueprint,
+        plan: ServingPlan,
+        rates: CustomRates | None = None,
+        replays: Mapping[str, RecordedReplay] | None = None,
+    ) -> None:
+        self.replays = replays or {}
         self.blueprint = blueprint
         self.spec = blueprint.spec
         self.plan = plan

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import Any
 
-from inference_blueprints.report.plan.section import PlanBasis, PlanSummary
+from inference_blueprints.report.plan.section import PlanBasis, PlanSummary, RecordedReplay
 from inference_blueprints.report.plan.sections import SECTIONS
 from inference_blueprints.report.pricing.rates import CustomRates
 from inference_blueprints.serving.types import ServingPlan
@@ -26,13 +26,19 @@ _OTHER_NAMES = {"cost": "platformCost"}
 _SUPPORT = "support"
 
 
-def summarise(blueprint: Blueprint, plan: ServingPlan, rates: CustomRates | None = None) -> PlanSummary:
+def summarise(
+    blueprint: Blueprint,
+    plan: ServingPlan,
+    rates: CustomRates | None = None,
+    replays: Mapping[str, RecordedReplay] | None = None,
+) -> PlanSummary:
     """Summarise nodes, memory, prices and limits of a blueprint.
 
     plan: The serving plan computed from it.
     rates: The user's own rates. Without them, only on-demand prices are known.
+    replays: Recorded replays by model, as `read_replays` returns them.
     """
-    basis = PlanBasis(blueprint, plan, rates)
+    basis = PlanBasis(blueprint, plan, rates, replays)
     figures = {section.key: basis[section] for section in SECTIONS}
     spec = blueprint.spec
     return PlanSummary(blueprint.metadata.name, spec.environment.region, support_of(spec), figures)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -84,6 +85,44 @@ def test_write_changes_the_deployments_alone_and_plan_shows_the_price(run: RunTu
     planned = blueprints("plan", "platform.yaml", "--output", "json", folder=tmp_path)
     [price] = json.loads(planned.out)["tokenPrices"]
     assert price["usdPerMillionTokens"] == pytest.approx(document["best"]["usdPerMillionTokens"])
+
+
+def test_a_recorded_replay_is_what_plan_shows_until_the_file_changes(run: RunTune, tmp_path: Path) -> None:
+    """`plan` said "not replayed" of a file that was replayed, and nothing kept when and with what."""
+    text = BLUEPRINT.replace("replicas: 1", "replicas: 3").replace(
+        "timePerOutputTokenP90Ms: 60", "timePerOutputTokenMs: {p95: 60}, requestMs: {p50: 1}"
+    )
+    (tmp_path / "platform.yaml").write_text(text, encoding="utf-8")
+
+    def planned() -> list[dict[str, Any]]:
+        result = blueprints("plan", "platform.yaml", "--output", "json", folder=tmp_path)
+        found: list[dict[str, Any]] = json.loads(result.out)["objectives"]
+        return found
+
+    assert [each["replayedOn"] for each in planned()] == [None] * 3
+    result = run("platform.yaml", "--as-written", "--output", "json")
+    document = json.loads(result.out)
+    assert (result.code, document["keepsObjectives"]) == (1, False)
+    first, token, whole = planned()
+    assert [first["isMet"], token["isMet"], whole["isMet"]] == [True, True, False]
+    assert [each["replayedMs"] for each in (first, token, whole)] == [
+        each["valueMs"] for each in document["judged"]
+    ]
+    assert (token["replayedOn"], token["replayedTrace"]) == (document["date"], "workload")
+    (tmp_path / "platform.yaml").write_text(text.replace("p50: 1", "p50: 90000"), encoding="utf-8")
+    assert [each["isMet"] for each in planned()] == [True] * 3, "another limit, the same replay"
+    (tmp_path / "platform.yaml").write_text(text.replace("replicas: 3", "replicas: 2"), encoding="utf-8")
+    assert [each["isMet"] for each in planned()] == [None] * 3
+    full = blueprints("plan", "platform.yaml", "--full", folder=tmp_path, COLUMNS="200").out
+    assert "the file has changed since" in full
+    (tmp_path / "platform.replays.json").write_text("{}x", encoding="utf-8")
+    broken = blueprints("plan", "platform.yaml", folder=tmp_path)
+    assert (broken.code, "cannot be read as recorded replays" in broken.err) == (1, True)
+
+
+def test_a_replay_as_written_chooses_nothing(run: RunTune) -> None:
+    result = run("platform.yaml", "--as-written", "--write", "--gpus", "3")
+    assert "--as-written: got --write, --gpus too" in " ".join(result.err.split())
 
 
 def test_the_page_needs_nothing_else(run: RunTune, tmp_path: Path) -> None:

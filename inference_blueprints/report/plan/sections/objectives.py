@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import hashlib
+import json
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 
 from inference_blueprints.report.plan.cells import UNKNOWN
-from inference_blueprints.report.plan.section import Label, PlanBasis, PlanSection, PlanSummary, ShortLine
+from inference_blueprints.report.plan.section import (
+    Label,
+    PlanBasis,
+    PlanSection,
+    PlanSummary,
+    RecordedReplay,
+    ShortLine,
+)
 from inference_blueprints.report.plan.sections.tokens import TOKEN_PRICES, TokenPrice
 from inference_blueprints.report.tables import TextTable
 from inference_blueprints.serving.estimates.request_estimates import answer_time
@@ -17,12 +27,86 @@ from inference_blueprints.spec.types import (
     EACH_TOKEN,
     FIRST_TOKEN,
     LATENCY_NAMES,
+    Blueprint,
     LatencyKind,
+    Model,
     judge,
 )
+from inference_contracts.errors import UserError
 
-#: A plan replays no requests, so it never says that an objective is met.
-_VERDICTS = {True: "missed", None: "not replayed"}
+_REPLAYS = ".replays.json"
+
+
+def replays_path(blueprint: Path) -> Path:
+    """Return the path of a blueprint's recorded replays: ``<blueprint>.replays.json`` next to it."""
+    return blueprint.with_name(blueprint.stem + _REPLAYS)
+
+
+def replayed_content(blueprint: Blueprint, model: Model) -> str:
+    """Return the digest of all that a replay of a model may depend on: the file without its objectives."""
+    spec = blueprint.spec.model_dump(mode="json", by_alias=True)
+    for each in spec["models"]:
+        del each["objectives"], each["realTime"]
+    return hashlib.sha256(json.dumps([model.name, spec], sort_keys=True).encode()).hexdigest()
+
+
+def read_replays(path: Path) -> Mapping[str, RecordedReplay]:
+    """Read the recorded replays of a blueprint, by model; none if there is no file.
+
+    Raises UserError if the file has another format.
+    """
+    try:
+        document = json.loads(path.read_text(encoding="utf-8"))
+        return {
+            name: RecordedReplay(
+                each["content"],
+                each["date"],
+                each["trace"],
+                {
+                    kind: {float(name): value for name, value in each["latenciesMs"][kind].items()}
+                    for kind in LATENCY_NAMES
+                },
+            )
+            for name, each in document.items()
+        }
+    except FileNotFoundError:
+        return {}
+    except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
+        raise UserError(
+            f"{path}: cannot be read as recorded replays: {error!r}; remove it, then write it with "
+            "`blueprints tune FILE --as-written`"
+        ) from error
+
+
+def write_replay(path: Path, model: str, replay: RecordedReplay) -> None:
+    """Write the replay of a model beside those of the others.
+
+    path: The file, as `replays_path` returns it.
+    Raises UserError if it cannot be read or written.
+    """
+    replays = {**read_replays(path), model: replay}
+    document = {
+        name: {
+            "content": each.content,
+            "date": each.date,
+            "trace": each.trace,
+            "latenciesMs": {
+                kind: {f"{percentile:g}": value for percentile, value in values.items()}
+                for kind, values in each.latencies_ms.items()
+            },
+        }
+        for name, each in sorted(replays.items())
+    }
+    try:
+        path.write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
+    except OSError as error:
+        raise UserError(
+            f"{path}: cannot be written: {error.strerror}; copy the blueprint elsewhere"
+        ) from error
+
+
+#: Without a replay, a plan never says that an objective is met.
+_VERDICTS = {True: "met", False: "missed", None: "not replayed"}
 #: The stated peak is that of the busiest minute.
 _MINUTE_SECONDS = 60.0
 _MS = 1000.0
@@ -56,6 +140,17 @@ class ObjectiveCheck:
     bound_ms: float | None
     """The bound: the latency of one mean request alone (simulated), in milliseconds. None without a latency
     profile."""
+    replayed_ms: float | None = None
+    """The percentile in the recorded replay (simulated), in milliseconds. None if the file as it is now was
+    not replayed."""
+    replayed_on: str | None = None
+    replayed_trace: str | None = None
+    """`replayed_on`, `replayed_trace`: Day and trace of the recorded replay, even if it is out of date."""
+
+    @property
+    def is_met(self) -> bool | None:
+        """Whether a recorded replay meets the objective. None if there is none."""
+        return None if self.replayed_ms is None else self.replayed_ms <= self.objective_ms
 
     @property
     def is_missed(self) -> bool | None:
@@ -72,6 +167,8 @@ def _checks(basis: PlanBasis) -> Iterator[ObjectiveCheck]:
     for roles in basis.deployments.values():
         model = roles[0].model
         price = prices.get((model.name, roles[0].deployment.name))
+        replay = basis.replays.get(model.name)
+        is_current = replay is not None and replay.content == replayed_content(basis.blueprint, model)
         for judged in judge(model.stated_objectives, partial(_bound, roles)):
             wanted = judged.objective
             yield ObjectiveCheck(
@@ -84,6 +181,11 @@ def _checks(basis: PlanBasis) -> Iterator[ObjectiveCheck]:
                 name=wanted.name,
                 percentile=wanted.percentile,
                 bound_ms=judged.value_ms,
+                replayed_ms=(
+                    replay.percentile_ms(wanted.kind, wanted.percentile) if replay and is_current else None
+                ),
+                replayed_on=replay.date if replay else None,
+                replayed_trace=replay.trace if replay else None,
             )
 
 
@@ -122,7 +224,7 @@ def objectives(summary: PlanSummary) -> TextTable:
     return TextTable(
         "Objectives (simulated)",
         ("deployment", "objective"),
-        ("wanted, ms", "alone, ms", "at the peak, ms", "result"),
+        ("wanted, ms", "alone, ms", "at the peak, ms", "replayed, ms", "result"),
         tuple(map(_row, summary[OBJECTIVES])),
         tuple(_notes(summary[OBJECTIVES])),
     )
@@ -135,8 +237,16 @@ def _row(check: ObjectiveCheck) -> tuple[str, ...]:
         f"{check.objective_ms:,g}",
         UNKNOWN if check.bound_ms is None else f"{check.bound_ms:,.1f}",
         UNKNOWN if check.planned_ms is None else f"{check.planned_ms + check.queued_ms:,.1f}",
-        UNKNOWN if check.planned_ms is None else _VERDICTS[check.is_missed],
+        "-" if check.replayed_ms is None else f"{check.replayed_ms:,.1f}",
+        _verdict(check),
     )
+
+
+def _verdict(check: ObjectiveCheck) -> str:
+    """Return what a replay shows; without one, what the plan's own figures show."""
+    if check.is_met is not None:
+        return _VERDICTS[check.is_met]
+    return UNKNOWN if check.planned_ms is None else _VERDICTS[False if check.is_missed else None]
 
 
 def _notes(checks: Sequence[ObjectiveCheck]) -> Iterator[str]:
@@ -146,15 +256,25 @@ def _notes(checks: Sequence[ObjectiveCheck]) -> Iterator[str]:
         "time per output token; for the first token, a prompt that does not wait, and the queue of the "
         "busiest minute if the workers answer less than the peak; for a whole request, both. Under load, "
         "requests wait for each other, and high percentiles are longer. The plan does not replay requests: "
-        "`blueprints tune` does."
+        "`blueprints tune FILE --as-written` does, and records what the plan then shows."
     )
+    recorded = {(each.model, each.replayed_on, each.replayed_trace): each.replayed_ms for each in checks}
+    for (model, day, trace), value in recorded.items():
+        if day is not None:
+            changed = "" if value is not None else "; the file has changed since, so it does not count"
+            yield f"{model} was replayed on {day}, trace: {trace} (simulated){changed}."
     yield from _missed(checks)
 
 
 def _missed(checks: Sequence[ObjectiveCheck]) -> Iterator[str]:
     """Yield a sentence for each objective that is missed."""
     for check in checks:
-        if check.is_missed and check.planned_ms is not None:
+        if check.is_met is False and check.replayed_ms is not None:
+            yield (
+                f"{check.model}/{check.deployment} misses its {check.name}: {check.replayed_ms:,.1f} ms in "
+                f"the replay of {check.replayed_on} (simulated), {check.objective_ms:,g} ms wanted."
+            )
+        elif check.is_missed and check.planned_ms is not None:
             queued = f", {check.queued_ms:,.0f} ms of it in a queue that grows" if check.queued_ms else ""
             yield (
                 f"{check.model}/{check.deployment} misses its {check.name}: "
@@ -170,12 +290,17 @@ def _in_short(summary: PlanSummary) -> Iterator[ShortLine]:
         yield Label.OBJECTIVES, "none stated"
         return
     missed = [check for check in checks if check.is_missed]
+    replayed = [check for check in checks if check.is_met is not None]
     parts = [f"{len(checks)} stated"]
+    if replayed:
+        days = ", ".join(sorted({f"{check.replayed_on}" for check in replayed}))
+        met = sum(check.is_met is True for check in replayed)
+        parts.append(f"{met} of {len(replayed)} met in the replay of {days} (simulated)")
     if missed:
         parts.append(f"{len(missed)} missed by the plan's own figures")
     if all(check.planned_ms is None for check in checks):
         parts.append("whether they are met is unknown without a latency profile")
-    elif len(missed) < len(checks):
+    elif not replayed and len(missed) < len(checks):
         parts.append("not replayed: `blueprints tune` does")
     yield Label.OBJECTIVES, ", ".join(parts)
     for sentence in _missed(checks):
@@ -183,5 +308,5 @@ def _in_short(summary: PlanSummary) -> Iterator[ShortLine]:
 
 
 OBJECTIVES = PlanSection(
-    "objectives", lambda basis: tuple(_checks(basis)), _in_short, (objectives,), ("is_missed",)
+    "objectives", lambda basis: tuple(_checks(basis)), _in_short, (objectives,), ("is_missed", "is_met")
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
@@ -131,6 +131,14 @@ class JudgedObjective:
     def excess(self) -> float:
         """The value divided by the limit: above 1 if it is missed. Infinite without a value."""
         return float("inf") if self.value_ms is None else self.value_ms / self.objective.limit_ms
+
+
+def next_percentile(known: Mapping[float, float], percentile: float) -> float:
+    """Return a percentile; between two known ones, the higher of them, so that nothing looks faster.
+
+    known: Values by percentile, the largest one by 100.
+    """
+    return known[min(each for each in known if each >= percentile)]
 
 
 #: Returns a percentile of a latency in milliseconds; None if it is unknown.
