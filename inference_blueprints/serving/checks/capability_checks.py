@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import Literal
 
 import inference_catalog as catalog
+from inference_blueprints.serving.checks.memory_checks import moved, smallest_size
 from inference_blueprints.serving.engines import ENGINES
 from inference_blueprints.serving.engines.serving_engine import changed_config, json_object
 from inference_blueprints.serving.resolved import ResolvedWorkers
@@ -42,6 +45,10 @@ _ATTENTION = {
 _CACHE = {"16bit": "a KV cache in 16 bits", "fp8": "a KV cache in FP8", "fp8E5m2": "a KV cache in fp8_e5m2"}
 #: Tool of the blueprint's type ``int4``, which is that of AWQ and GPTQ.
 _INT4 = "gptq"
+#: Bytes of a parameter in the formats that a message offers.
+_BYTES: Mapping[Literal["fp8", "int4", "bf16"], float] = MappingProxyType(
+    {"fp8": 1.0, "int4": 0.5, "bf16": 2.0}
+)
 #: GPUs that a message lists one by one.
 _MANY = 4
 #: Names of 16-bit types that engines take as their type of activations (``dtype``) and that are not bfloat16.
@@ -184,7 +191,7 @@ def _remedy(needed: _Needed, resolved: ResolvedWorkers) -> str:
     support = engine_support()[engine]
     able = [each for each in capabilities() if needed.answer(support, each).verdict == "runs"]
     ways = []
-    gpus = _gpus(able)
+    gpus = _gpus(able, resolved)
     if gpus:
         ways.append(f"take a GPU on which it runs: {gpus}")
     others = [
@@ -204,20 +211,50 @@ def _remedy(needed: _Needed, resolved: ResolvedWorkers) -> str:
     elif not needed.cache:
         formats = [
             name
-            for name in ("fp8", "int4", "bf16")
-            if name != needed.format and support.of_weights(name, "", capability).verdict == "runs"
+            for name in _BYTES
+            if name != needed.format
+            and support.of_weights(name, "", capability).verdict == "runs"
+            and _fits(_with_weights(resolved, name), *resolved.types)
         ]
         ways += [f"serve {' or '.join(_WEIGHTS[name] for name in formats)}"] if formats else []
     return ", or ".join(ways) or "name another model"
 
 
-def _gpus(able: list[str]) -> str:
-    """Return the accelerators with these capabilities, each with a family that has it."""
-    families: dict[str, str] = {}
+def _with_weights(resolved: ResolvedWorkers, name: Literal["fp8", "int4", "bf16"]) -> ResolvedWorkers:
+    """Return the workers with the same model in another format; the bytes of scales are left out."""
+    shape = resolved.shape
+    weights = round(shape.parameters_billion * 1e9 * _BYTES[name])
+    changed = replace(
+        shape,
+        weight_type=name,
+        weight_block=0,
+        weight_bytes=weights,
+        expert_weight_bytes=round(shape.expert_weight_bytes / shape.weight_bytes * weights),
+        prediction_weight_bytes=round(shape.prediction_weight_bytes / shape.weight_bytes * weights),
+    )
+    return replace(resolved, shape=changed)
+
+
+def _fits(resolved: ResolvedWorkers, *kinds: catalog.InstanceType) -> bool:
+    """Return whether a node of each instance type holds the model, with some tensor parallel size."""
+    if resolved.model.makes_images:
+        return True
+    return all(
+        kind.accelerator and smallest_size(moved(resolved, kind, kind.accelerator), kind.accelerator_count)
+        for kind in kinds
+    )
+
+
+def _gpus(able: list[str], resolved: ResolvedWorkers) -> str:
+    """Return the accelerators with these capabilities that hold the model, each with a family that has it."""
+    largest: dict[str, catalog.InstanceType] = {}
     for kind in catalog.instance_types().values():
         device = kind.accelerator
         if device and device.compute_capability in able:
-            families.setdefault(device.name, kind.family)
+            known = largest.setdefault(device.name, kind)
+            if kind.accelerator_count > known.accelerator_count:
+                largest[device.name] = kind
+    families = {name: kind.family for name, kind in largest.items() if _fits(resolved, kind)}
     names = sorted(families, key=lambda name: float(catalog.accelerators()[name].compute_capability or 0))
     every = [f"{name} ({families[name]})" for name in names]
     if len(every) > _MANY and able == list(capabilities())[-len(able) :]:

@@ -163,7 +163,7 @@ def _does_not_fit(memory: MemoryEstimate, resolved: ResolvedWorkers) -> str:
 def _remedy(resolved: ResolvedWorkers) -> str:
     """Suggest the smallest tensor parallel size that fits, else the cheapest instance types."""
     devices = min(instance_type.accelerator_count for instance_type in resolved.types)
-    size = _smallest_size(resolved, devices)
+    size = smallest_size(resolved, devices)
     if size:
         return f"set tensorParallelSize: {size}"
     fitting = [
@@ -171,7 +171,7 @@ def _remedy(resolved: ResolvedWorkers) -> str:
         for kind in sorted(catalog.instance_types().values(), key=_price)
         if kind.accelerator
         and kind.accelerator.resource_name == resolved.accelerator.resource_name
-        and (size := _smallest_size(_moved(resolved, kind, kind.accelerator), kind.accelerator_count))
+        and (size := smallest_size(moved(resolved, kind, kind.accelerator), kind.accelerator_count))
     ]
     if not fitting:
         spans = engine_of(resolved).spans_nodes
@@ -185,14 +185,14 @@ def _remedy(resolved: ResolvedWorkers) -> str:
     return f"it does not fit on one node of this pool{several}; the cheapest types on which it fits: {types}"
 
 
-def _moved(
+def moved(
     resolved: ResolvedWorkers, kind: catalog.InstanceType, accelerator: catalog.Accelerator
 ) -> ResolvedWorkers:
     """Return the workers on another instance type."""
     return replace(resolved, types=(kind,), accelerator=accelerator)
 
 
-def _smallest_size(resolved: ResolvedWorkers, devices: int) -> int | None:
+def smallest_size(resolved: ResolvedWorkers, devices: int) -> int | None:
     """Return the smallest tensor parallel size that fits and that a node can give; None if none does."""
     cores = resolved.accelerator.cores
     for size in _TENSOR_PARALLEL_SIZES:

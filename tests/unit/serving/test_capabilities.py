@@ -157,6 +157,27 @@ def test_kernels_of_sglang_are_checked_too(found: Callable[..., list[Finding]]) 
     assert finding.message.endswith("on b200 (10.0); take 'trtllm_mha', or remove it")
 
 
+def _offers(findings: list[Finding]) -> str:
+    [finding] = findings
+    return finding.message.rpartition("; ")[2]
+
+
+def test_only_remedies_that_fit_are_offered(found: Callable[..., list[Finding]]) -> None:
+    """Red if a model of 671 billion parameters is offered in bfloat16 for GPUs that hold a tenth of it."""
+    large = {"huggingFace": "deepseek-ai/DeepSeek-R1"}
+    text = _offers(found("tensorrtLlm", large, "l40s"))
+    assert "bfloat16" not in text
+    assert "l4 (" not in text
+    assert "h200 (p5" in text
+    small = {"huggingFace": "Qwen/Qwen3-8B", "catalog": "Qwen/Qwen3-8B"}
+    quantised = {"huggingFace": "acme/own", "catalog": "Qwen/Qwen3-8B", "type": "nvfp4"}
+    assert "weights in bfloat16" in _offers(found("sglang", quantised, "l4"))
+    assert found("vllm", small, "l4") == []
+    for weights in ("nvidia/Qwen3-235B-A22B-NVFP4", "nvidia/Kimi-K2.5-NVFP4"):
+        text = _offers(found("tensorrtLlm", {"huggingFace": weights}, "h100"))
+        assert "bfloat16" not in text
+
+
 @pytest.mark.parametrize(
     ("engine", "weights", "gpu", "args"),
     [
