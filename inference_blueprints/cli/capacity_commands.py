@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -16,8 +17,14 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from inference_blueprints.measure.shift_simulation.simulated_shift import ModelSharing
-    from inference_blueprints.measure.shift_simulation.traced_workers import MovedWorkers, TracedWorkers
+    from inference_blueprints.measure.shift_simulation.traced_workers import (
+        MovedWorkers,
+        TracedWorkers,
+        WayTraces,
+    )
     from inference_blueprints.serving.autoscaling.request_rates import RequestRates
+    from inference_blueprints.spec.types import Blueprint
+    from inference_contracts.shift_names import ShiftConfiguration
     from inference_decisions.capacity_shift.shift_answer import DeploymentDecision
     from inference_decisions.capacity_shift.shift_view import ShiftSettings
 
@@ -34,8 +41,25 @@ _TRACE_HELP = (
     "Recorded request rates: a CSV file in the format of ServeGen, with the columns start_s, req/s and, if "
     "known, CV."
 )
-RatesOption = Annotated[Path, typer.Option("--trace", metavar="FILE", help=_TRACE_HELP)]
+RatesOption = Annotated[
+    list[str],
+    typer.Option(
+        "--trace",
+        metavar="[NAME=]FILE",
+        help=_TRACE_HELP
+        + " One file for all ways in, or one with NAME=FILE for each model, streaming job or queue.",
+    ),
+]
 OptionalRatesOption = Annotated[Path | None, typer.Option("--trace", metavar="FILE", help=_TRACE_HELP)]
+BatchHoursOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--batch-hours",
+        metavar="QUEUE=HOURS",
+        help="GPU hours per day that a queue needs of a shared pool. Default: from its load and the latency "
+        "profile of its workers (simulated).",
+    ),
+]
 RequestSecondsOption = Annotated[
     float | None,
     typer.Option(
@@ -51,33 +75,68 @@ def simulate(
     name_or_path: NameOrPath,
     trace: RatesOption,
     request_seconds: RequestSecondsOption = None,
+    batch_hours: BatchHoursOption = None,
     output: OutputOption = Output.TEXT,
 ) -> None:
-    """Replay a trace: what the shift frees for batch, and what real time misses (simulated)."""
+    """Replay traces: what the shift frees for batch, and what real time misses (simulated).
+
+    On pools that models share, also what each other way to run the pool needs.
+    """
+    from inference_blueprints.measure.shift_simulation.simulated_pools import (
+        pool_as_dict,
+        pool_notes,
+        pool_table,
+        simulated_pools,
+    )
     from inference_blueprints.measure.shift_simulation.simulated_shift import (
         demand_long_enough,
         simulated_shift,
     )
-    from inference_blueprints.measure.shift_simulation.traced_workers import traced_workers
-    from inference_blueprints.serving.autoscaling.request_rates import RequestRates
+    from inference_blueprints.measure.shift_simulation.traced_workers import (
+        WayTraces,
+        learnt_bins,
+        traced_workers,
+    )
 
-    settings, moved, _ = _moved(name_or_path)
-    rates = RequestRates.read(trace)
-    demand_long_enough(rates, settings)
-    traced = traced_workers(moved, rates, _positive(request_seconds))
-    found = list(simulated_shift(traced, settings))
-    notes = [*_notes(traced, rates, settings), *_notes_of_simulation(traced, settings)]
+    shift = _moved(name_or_path)
+    settings = shift.settings
+    traces = WayTraces.read(trace)
+    traces.check_names([*(name for each in shift.moved for name, _ in each.ways), *shift.queues])
+    demand_long_enough(traces.longest, settings)
+    traced = traced_workers(shift.moved, traces, _positive(request_seconds))
+    found = list(
+        simulated_shift([each for each in traced if not each.moved.workers.handover_seconds], settings)
+    )
+    pools = list(
+        simulated_pools(
+            shift.blueprint,
+            shift.configuration,
+            traced,
+            traces,
+            learnt=learnt_bins(settings),
+            batch_hours=_hours_of_queues(batch_hours or []),
+        )
+    )
+    notes = [
+        *_notes(traced, traces, settings),
+        *(_notes_of_simulation(traced, settings) if found else ()),
+        *(note for each in pools for note in pool_notes(each)),
+    ]
     if output is Output.JSON:
         print_json(
             {
                 "simulated": True,
-                "trace": {**_trace(trace, rates), "learntHours": settings.learn_seconds / SECONDS_PER_HOUR},
+                "trace": {
+                    **_trace(trace[0], traces.longest),
+                    "learntHours": settings.learn_seconds / SECONDS_PER_HOUR,
+                },
                 "settings": _settings(settings),
                 "workers": [_worker(each) for each in traced],
                 "models": [
                     {"model": model, "ways": [_way(each) for each in found if each.model == model]}
                     for model in dict.fromkeys(each.model for each in found)
                 ],
+                **({"pools": [pool_as_dict(each) for each in pools]} if pools else {}),
                 "notes": notes,
             }
         )
@@ -95,8 +154,11 @@ def simulate(
         for each in found
     )
     figures = ("freed, % of pool-hours", "freed, % of the oracle's", "unmet demand, %")
-    table = TextTable("Capacity shift (simulated)", ("model", "way"), figures, rows, tuple(notes))
-    print_table(table, table_console())
+    tables = [TextTable("Capacity shift (simulated)", ("model", "way"), figures, rows)] if found else []
+    tables += [pool_table(each) for each in pools]
+    tables[-1] = replace(tables[-1], notes=tuple(notes))
+    for table in tables:
+        print_table(table, table_console())
 
 
 @app.command()
@@ -119,10 +181,10 @@ def explain(
         explained_decision,
         explained_settings,
     )
-    from inference_blueprints.measure.shift_simulation.traced_workers import traced_workers
-    from inference_blueprints.serving.autoscaling.request_rates import RequestRates
+    from inference_blueprints.measure.shift_simulation.traced_workers import WayTraces, traced_workers
 
-    settings, moved, start_is_default = _moved(name_or_path)
+    shift = _moved(name_or_path)
+    settings, moved, start_is_default = shift.settings, shift.moved, shift.start_is_default
     if trace is None:
         given = [
             name
@@ -139,16 +201,17 @@ def explain(
         else:
             print("\n".join(sentences))
         return
-    rates = RequestRates.read(trace)
-    traced = traced_workers(moved, rates, _positive(request_seconds))
+    traces = WayTraces.read([str(trace)])
+    rates = traces.longest
+    traced = traced_workers(moved, traces, _positive(request_seconds))
     hour = (rates.end_seconds - rates.start_seconds) / SECONDS_PER_HOUR if at is None else at
     found = decisions_at(traced, settings, hour)
-    notes = list(_notes(traced, rates, settings))
+    notes = list(_notes(traced, traces, settings))
     if output is Output.JSON:
         print_json(
             {
                 "simulated": True,
-                "trace": {**_trace(trace, rates), "atHour": hour},
+                "trace": {**_trace(str(trace), rates), "atHour": hour},
                 "settings": _settings(settings),
                 "decisions": [
                     {
@@ -172,8 +235,26 @@ def explain(
         print(note)
 
 
-def _moved(name_or_path: str) -> tuple[ShiftSettings, Sequence[MovedWorkers], bool]:
-    """Return the settings of a blueprint's shift, its workers, and whether their start is a default."""
+@dataclass(frozen=True, slots=True)
+class _Shift:
+    """The capacity shift of a blueprint."""
+
+    blueprint: Blueprint
+    configuration: ShiftConfiguration
+    settings: ShiftSettings
+    moved: Sequence[MovedWorkers]
+    start_is_default: bool
+    """Whether the blueprint says nothing about the time in which lent workers are back."""
+
+    @property
+    def queues(self) -> Sequence[str]:
+        """Names of the queues."""
+        batch = self.blueprint.spec.batch
+        return [each.name for each in batch.queues] if batch else []
+
+
+def _moved(name_or_path: str) -> _Shift:
+    """Return the shift of a blueprint, and the workers that it moves."""
     from inference_blueprints.cli.blueprint_commands import load
     from inference_blueprints.measure.shift_simulation.traced_workers import (
         moved_configuration,
@@ -186,9 +267,27 @@ def _moved(name_or_path: str) -> tuple[ShiftSettings, Sequence[MovedWorkers], bo
     plan = build_plan(blueprint)
     configuration = moved_configuration(blueprint, plan)
     shift = blueprint.spec.capacity_shift
-    start_is_default = shift is None or "reclaim_seconds" not in shift.model_fields_set
-    moved = list(moved_workers(blueprint, plan, configuration))
-    return ShiftSettings.of(configuration), moved, start_is_default
+    return _Shift(
+        blueprint,
+        configuration,
+        ShiftSettings.of(configuration),
+        list(moved_workers(blueprint, plan, configuration)),
+        shift is None or "reclaim_seconds" not in shift.model_fields_set,
+    )
+
+
+def _hours_of_queues(given: Sequence[str]) -> dict[str, float]:
+    """Return what the user gave, such as ``nightly=120``, by queue."""
+    found: dict[str, float] = {}
+    for each in given:
+        name, _, hours = each.partition("=")
+        try:
+            found[name] = float(hours)
+        except ValueError:
+            found[name] = -1.0
+        if not 0.0 <= found[name] < float("inf"):
+            raise UserError(f"got --batch-hours {each}; write QUEUE=HOURS with GPU hours per day, from 0")
+    return found
 
 
 def _positive(request_seconds: float | None) -> float | None:
@@ -198,13 +297,20 @@ def _positive(request_seconds: float | None) -> float | None:
     return request_seconds
 
 
-def _notes(traced: Sequence[TracedWorkers], rates: RequestRates, settings: ShiftSettings) -> Iterator[str]:
-    """Yield how a trace became demand."""
-    yield (
-        f"The trace has up to {number(rates.peak, 4)} requests per second. It is scaled, so that this is "
-        "each model's workload.peakRequestsPerSecond. "
-        "Arrivals vary at random around the rates, the same in each run."
-    )
+def _notes(traced: Sequence[TracedWorkers], traces: WayTraces, settings: ShiftSettings) -> Iterator[str]:
+    """Yield how traces became demand."""
+    if traces.common:
+        yield (
+            f"The trace has up to {number(traces.common.peak, 4)} requests per second. It is scaled, so that "
+            "this is each model's workload.peakRequestsPerSecond. "
+            "Arrivals vary at random around the rates, the same in each run."
+        )
+    else:
+        peaks = ", ".join(f"{name} {number(rates.peak, 4)}" for name, rates in traces.by_name.items())
+        yield (
+            f"The traces have up to these requests per second: {peaks}. Each is scaled, so that this is the "
+            "peak of its way in. Arrivals vary at random around the rates, the same in each run."
+        )
     for each in traced:
         workers = each.moved.workers
         source = "measured" if each.is_measured else "the time of a request on a full worker, simulated"
@@ -231,9 +337,9 @@ def _notes_of_simulation(traced: Sequence[TracedWorkers], settings: ShiftSetting
         yield f"Batch does not use {', '.join(apart)}: only whole workers are lent there."
 
 
-def _trace(path: Path, rates: RequestRates) -> dict[str, Any]:
+def _trace(path: str, rates: RequestRates) -> dict[str, Any]:
     return {
-        "file": str(path),
+        "file": path,
         "hours": (rates.end_seconds - rates.start_seconds) / SECONDS_PER_HOUR,
         "peakRequestsPerSecond": rates.peak,
     }

@@ -48,7 +48,9 @@ def decisions_at(
 def _decision(traced: TracedWorkers, settings: ShiftSettings, number: int) -> DeploymentDecision:
     demand = traced.demand(0)
     state: ShiftState | None = None
-    for minute in range(number):
+    # Floors of a shared pool follow from the history alone.
+    first = max(0, number - 1) if demand.handover_seconds else 0
+    for minute in range(first, number):
         state = decide_at(demand, minute, settings, state).state
     (found,) = decide_at(demand, number, settings, state).deployments
     return found
@@ -70,21 +72,18 @@ def explained_settings(
             f"{workers.least} and {workers.most} workers. A worker carries {number(workers.capacity, 4)} "
             f"requests in flight, {each.reason}. Batch gets {places}."
         )
+        if workers.handover_seconds:
+            yield (
+                f"{workers.name} shares its pool with other models, at priority {workers.priority}. A "
+                f"hand-over takes {workers.handover_seconds:g} s. Its floor rises at once, and falls when a "
+                "lower one has sufficed for a hand-over."
+            )
     if settings.action == "observe":
         yield "Decisions are only recorded (capacityShift.action is observe)."
     else:
         yield "Decisions are carried out (capacityShift.action is shift)."
-    yield (
-        f"Each minute, floors are set to what the demand may reach within {settings.reclaim_seconds:g} s "
-        f"(reclaimSeconds), with a margin of {settings.safety_percent:g} % (safetyPercent)."
-    )
-    yield from _explained_start(moved, settings, start_is_default=start_is_default)
-    yield (
-        "A floor rises at once. It falls after a lower one has sufficed for "
-        f"{settings.lower_after_seconds:g} s, by at most {settings.lower_percent_per_minute:g} % in a "
-        "minute, "
-        "but always by one worker."
-    )
+    if not all(each.workers.handover_seconds for each in moved):
+        yield from _explained_pace(moved, settings, start_is_default=start_is_default)
     yield (
         f"Places of batch grow by at most {settings.lend_percent_per_minute:g} % of the workers in a "
         "minute, and "
@@ -97,6 +96,23 @@ def explained_settings(
     yield (
         f"Nothing is lent, and no floor falls, before {settings.learn_seconds / SECONDS_PER_HOUR:g} h of "
         "demand are known."
+    )
+
+
+def _explained_pace(
+    moved: Sequence[MovedWorkers], settings: ShiftSettings, *, start_is_default: bool
+) -> Iterator[str]:
+    """Yield how floors move on pools that models do not share."""
+    yield (
+        f"Each minute, floors are set to what the demand may reach within {settings.reclaim_seconds:g} s "
+        f"(reclaimSeconds), with a margin of {settings.safety_percent:g} % (safetyPercent)."
+    )
+    yield from _explained_start(moved, settings, start_is_default=start_is_default)
+    yield (
+        "A floor rises at once. It falls after a lower one has sufficed for "
+        f"{settings.lower_after_seconds:g} s, by at most {settings.lower_percent_per_minute:g} % in a "
+        "minute, "
+        "but always by one worker."
     )
 
 
@@ -135,10 +151,24 @@ def explained_decision(
         f"{workers.name} (model {workers.model}): the floor is {decision.floor} of {workers.least} to "
         f"{workers.most} workers; batch may have {decision.batch_places} of {moved.places} places."
     )
-    if decision.forecast is not None:
+    if decision.forecast is not None and workers.handover_seconds:
+        yield from _explained_replicas(decision.forecast, workers.handover_seconds)
+    elif decision.forecast is not None:
         yield from _explained_forecast(decision.forecast, settings)
     for reason in decision.reasons:
         yield f"{reason.code}: {reason.text}."
+
+
+def _explained_replicas(forecast: DeploymentForecast, handover_seconds: float) -> Iterator[str]:
+    yield (
+        f"Demand now: {number(forecast.level, 4)} requests in flight. It may reach "
+        f"{number(forecast.later, 4)}{_above(forecast.later, forecast)} within {handover_seconds:g} s, until "
+        "a worker has taken the place of another role's."
+    )
+    yield (
+        "This is the floor that the role asks for. The shift then divides the pool by priority, and batch "
+        "has the rest."
+    )
 
 
 def _explained_forecast(forecast: DeploymentForecast, settings: ShiftSettings) -> Iterator[str]:

@@ -8,8 +8,9 @@ upper limit.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy
 
@@ -47,6 +48,8 @@ class MovedWorkers:
     """Time of a request on a worker that carries as many (simulated). None without a latency profile."""
     start: WorkerStart
     """The longest start of a worker on a new node."""
+    ways: tuple[tuple[str, float], ...] = ()
+    """Requests per second at the peak by the name of their way in: the model, or a streaming job."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,6 +77,7 @@ class TracedWorkers:
             capacity=workers.capacity,
             minimum=workers.least,
             places=self.moved.places,
+            handover_seconds=workers.handover_seconds,
         )
 
 
@@ -99,6 +103,8 @@ def moved_workers(
         for index, deployment in enumerate(model.deployments)
     }
     for workers in configuration.workers:
+        if workers.batch_only:
+            continue
         of_release = roles[workers.release]
         decoding = of_release[-1]
         elastic = [role for role in of_release if role.workers.scaled_by is not None]
@@ -109,20 +115,85 @@ def moved_workers(
             peak_requests_per_second=decoding.traffic.requests_per_second,
             seconds=request_seconds(decoding),
             start=longest_start(elastic),
+            ways=tuple(
+                (way.name or workers.model, way.means.peak_requests_per_second)
+                for way in decoding.traffic.ways
+                if way.kind != "queue"
+            ),
         )
 
 
-def traced_workers(
-    moved: Sequence[MovedWorkers], rates: RequestRates, seconds: float | None
-) -> list[TracedWorkers]:
-    """Return elastic workers with the demand of a trace, whose peak is that of their workload.
+@dataclass(frozen=True, slots=True)
+class WayTraces:
+    """Recorded rates: one for all ways in, or one for each."""
 
-    rates: The trace.
-    seconds: Measured time of a request. None for that of the latency profile.
-    Raises UserError if the trace has no requests, or the time of a request is not known.
-    """
+    common: RequestRates | None
+    """The trace for all. None if each way has its own."""
+    by_name: Mapping[str, RequestRates]
+    """WayTraces by the name of the model, the streaming job or the queue."""
+
+    @classmethod
+    def read(cls, given: Sequence[str]) -> WayTraces:
+        """Read one file for all ways, or files with the name of a way in front, as in ``chat=rates.csv``.
+
+        Raises UserError if a file cannot be read or has no requests, files differ in length, a name is there
+        twice, or only some files have a name.
+        """
+        pairs = [each.partition("=") for each in given]
+        if len(given) == 1 and not pairs[0][1]:
+            return cls(_with_requests(given[0], "the trace"), {})
+        unnamed = [each for each, (_, equals, _) in zip(given, pairs, strict=True) if not equals]
+        if unnamed:
+            raise UserError(
+                f"got --trace {unnamed[0]} beside others; give one file for all, or NAME=FILE for each "
+                "model, streaming job or queue"
+            )
+        found: dict[str, RequestRates] = {}
+        for name, _, path in pairs:
+            if name in found:
+                raise UserError(f"got two traces for {name}; give one")
+            found[name] = _with_requests(path, f"the trace of {name}")
+        hours = {name: rates.end_seconds - rates.start_seconds for name, rates in found.items()}
+        if len(set(hours.values())) > 1:
+            lengths = ", ".join(f"{name}: {seconds / 3600.0:g} h" for name, seconds in hours.items())
+            raise UserError(f"got traces of different length ({lengths}); cut them to the same hours")
+        return cls(None, found)
+
+    @property
+    def longest(self) -> RequestRates:
+        """A trace: all have the same length."""
+        return self.common or next(iter(self.by_name.values()))
+
+    def of(self, name: str) -> RequestRates | None:
+        """Return the trace of a way in. None if there is none."""
+        return self.common or self.by_name.get(name)
+
+    def check_names(self, known: Iterable[str]) -> None:
+        """Check that each trace belongs to a way in. Raises UserError if one does not.
+
+        known: Names of models, streaming jobs and queues.
+        """
+        names = list(dict.fromkeys(known))
+        for name in self.by_name:
+            if name not in names:
+                raise UserError(f"got a trace for {name}; allowed are {', '.join(names)}")
+
+
+def _with_requests(path: str, name: str) -> RequestRates:
+    rates = RequestRates.read(Path(path))
     if not rates.peak:
-        raise UserError("all rates of the trace are 0; give a trace with requests")
+        raise UserError(f"all rates of {name} are 0; give a trace with requests")
+    return rates
+
+
+def traced_workers(
+    moved: Sequence[MovedWorkers], traces: WayTraces, seconds: float | None
+) -> list[TracedWorkers]:
+    """Return elastic workers with the demand of traces, whose peak is that of their workload.
+
+    seconds: Measured time of a request. None for that of the latency profile.
+    Raises UserError if a way in has no trace, or the time of a request is not known.
+    """
     releases = list(dict.fromkeys(each.workers.release for each in moved))
     found: list[TracedWorkers] = []
     unknown: list[str] = []
@@ -131,10 +202,8 @@ def traced_workers(
         if lasting is None:
             unknown.append(each.workers.model)
             continue
-        scaled = rates.scaled(each.peak_requests_per_second / rates.peak)
         # Workers of one release share its requests.
-        arriving = demand_per_minute(scaled, _SEED + releases.index(each.workers.release))
-        values = lasting * numpy.array(arriving)
+        values = lasting * _arriving(each, traces, _SEED + releases.index(each.workers.release))
         found.append(
             TracedWorkers(moved=each, seconds=lasting, is_measured=seconds is not None, values=values)
         )
@@ -144,6 +213,26 @@ def traced_workers(
             "the mean time that you measured with --request-seconds"
         )
     return found
+
+
+def _arriving(moved: MovedWorkers, traces: WayTraces, seed: int) -> Numbers:
+    """Return requests per second in each minute, over all ways in."""
+    if traces.common:
+        ways = [(traces.common, moved.peak_requests_per_second)]
+    else:
+        names = dict(moved.ways) or {moved.workers.model: moved.peak_requests_per_second}
+        missing = [name for name in names if name not in traces.by_name]
+        if missing:
+            raise UserError(
+                f"got no trace for {', '.join(missing)}; give --trace {missing[0]}=FILE, or one file for all"
+            )
+        ways = [(traces.by_name[name], peak) for name, peak in names.items()]
+    parts = [
+        numpy.array(demand_per_minute(rates.scaled(peak / rates.peak), seed + 1000 * number))
+        for number, (rates, peak) in enumerate(ways)
+    ]
+    total: Numbers = numpy.sum(parts, axis=0)
+    return total
 
 
 def learnt_bins(settings: ShiftSettings) -> int:

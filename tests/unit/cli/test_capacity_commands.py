@@ -18,6 +18,7 @@ from inference_blueprints.serving.performance import role_capacity
 from inference_blueprints.serving.resolved import resolve
 from inference_blueprints.serving.scaling.worker_load import request_seconds, worker_load
 from inference_blueprints.spec.source import shipped
+from tests.templates.shared_platform import document
 from tests.unit.command_run import Ran, blueprints
 
 WORKERS = "qwen3-8b-elastic-worker"
@@ -333,3 +334,97 @@ def test_explain_refuses(capacity: Capacity, words: list[str], expected: str) ->
     ran = capacity("explain", "own.yaml", *words)
     assert (ran.code, ran.out) == (1, "")
     assert expected in ran.err
+
+
+def save_shared(*, load: int = 100_000) -> None:
+    """Save a blueprint whose two models of real time and one of batch share 16 accelerators."""
+    found = document()
+    live, shop, _ = found["spec"]["models"]
+    live["workload"]["peakRequestsPerSecond"] = 100
+    shop["workload"]["peakRequestsPerSecond"] = 60
+    shop["deployments"][0]["aggregated"] |= {"tensorParallelSize": 1, "replicas": {"min": 1, "max": 8}}
+    found["spec"]["batch"]["queues"][0]["load"] = {"requestsPerDay": load}
+    save(found, "shared.yaml")
+    for name, shift in (("live", 0), ("shop", 6)):
+        hours = [(3600 * hour, 100.0 if 8 <= (hour + shift) % 24 < 18 else 20.0) for hour in range(7 * 24)]
+        Path(f"{name}.csv").write_text(written_trace(hours), encoding="utf-8")
+
+
+SHARED = ("simulate", "shared.yaml", "--trace", "live=live.csv", "--trace", "shop=shop.csv")
+
+
+def test_a_shared_pool_is_compared_with_its_bound_and_its_rivals(capacity: Capacity) -> None:
+    """Red if a way in gets the trace of another one, or if batch's work does not count."""
+    save_shared()
+    found = answered(capacity(*SHARED, "--batch-hours", "nightly=120", "-o", "json"))
+    assert found["models"] == []
+    (pool,) = found["pools"]
+    assert (pool["pool"], pool["tunedHours"], pool["countedHours"]) == ("h100", 96.0, 72.0)
+    ways = {each["way"]: each for each in pool["ways"]}
+    assert list(ways) == [
+        "clairvoyant bound",
+        "shift",
+        "one-line rule",
+        "schedule",
+        "elastic fleets",
+        "fixed fleets",
+    ]
+    # 5.9 and 3.5 workers at the peaks, and 5 accelerators all day at 85 %.
+    assert ways["fixed fleets"]["accelerators"] == 6 + 4 + 6
+    assert 8 <= ways["clairvoyant bound"]["accelerators"] <= ways["shift"]["accelerators"] < 16
+    assert ways["shift"]["keepsObjectives"]
+    assert ways["shift"]["ofBound"] < ways["fixed fleets"]["ofBound"]
+    assert set(ways["shift"]["unmetPercent"]) == {"live-main-server", "shop-main-server"}
+    assert pool["shiftOnThisPool"]["accelerators"] == 16.0
+    less = answered(capacity(*SHARED, "--batch-hours", "nightly=0", "-o", "json"))["pools"][0]["ways"]
+    assert less[-1]["accelerators"] == pytest.approx(10, abs=1)
+
+
+@pytest.mark.parametrize("columns", ["60", "120"])
+def test_a_shared_pool_in_words(capacity: Capacity, columns: str) -> None:
+    save_shared(load=4_000_000)
+    shown = capacity(*SHARED, COLUMNS=columns)
+    assert shown.code == 0, shown.err
+    assert all(len(line) <= int(columns) for line in shown.out.splitlines())
+    text = " ".join(shown.out.split())
+    assert text.startswith("Pool h100 (simulated)")
+    for expected in ("clairvoyant bound", "shift, this pool", "nightly needs", "on the first 96 h"):
+        assert expected in text
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (("--batch-hours", "other=3"), "allowed are nightly"),
+        (("--batch-hours", "nightly=many"), "write QUEUE=HOURS"),
+        (("--trace", "other=live.csv"), "allowed are live, shop, nightly"),
+        (("--trace", "live.csv"), "give one file for all"),
+    ],
+)
+def test_a_shared_pool_says_what_is_missing(
+    capacity: Capacity, words: tuple[str, ...], expected: str
+) -> None:
+    save_shared()
+    shown = capacity(*SHARED, *words)
+    assert shown.code == 1
+    assert expected in shown.err
+
+
+def test_a_decision_on_a_shared_pool_is_explained_with_its_own_handover(capacity: Capacity) -> None:
+    """Red if it is explained as on a pool of its own, whose floors wait for ten minutes."""
+    save_shared()
+    words = ("explain", "shared.yaml", "--trace", "live.csv")
+    at_night, by_day = (
+        answered(capacity(*words, "--at", at, "-o", "json"))["decisions"][0] for at in ("147", "156")
+    )
+    assert (at_night["name"], at_night["floor"]) == ("live-main-server", 2)
+    assert by_day["floor"] >= 6
+    text = " ".join(at_night["explanation"])
+    assert "divides the pool by priority" in text
+    assert "waits_to_lower" not in text
+
+
+def test_each_way_in_needs_a_trace(capacity: Capacity) -> None:
+    save_shared()
+    shown = capacity("simulate", "shared.yaml", "--trace", "live=live.csv", "--batch-hours", "nightly=1")
+    assert "got no trace for shop; give --trace shop=FILE" in shown.err

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy
 import pytest
 
@@ -9,10 +11,12 @@ from inference_blueprints.measure.shift_simulation.simulated_shift import ModelS
 from inference_blueprints.measure.shift_simulation.traced_workers import (
     MovedWorkers,
     TracedWorkers,
+    WayTraces,
     traced_workers,
 )
 from inference_blueprints.serving.autoscaling.request_rates import RateWindow, RequestRates
 from inference_blueprints.serving.estimates.worker_start import StartPart, WorkerStart
+from inference_contracts.errors import UserError
 from inference_contracts.shift_names import ShiftedWorkers
 from inference_decisions.capacity_shift.shift_view import ShiftSettings
 
@@ -100,10 +104,34 @@ def test_workers_of_a_release_share_its_requests_and_others_do_not() -> None:
     rates = RequestRates((RateWindow(0, 100.0, 2.0), RateWindow(600, 50.0, 2.0)))
     workers = [moved("apart", "prefill"), moved("apart", "decode"), moved("other", peak=10.0)]
     workers.append(moved("twin"))
-    prefill, decode, other, twin = traced_workers(workers, rates, None)
+    prefill, decode, other, twin = traced_workers(workers, WayTraces(rates, {}), None)
     assert prefill.values.tolist() == decode.values.tolist()
     assert prefill.values.tolist() != twin.values.tolist()
     # The trace's peak of 100 becomes 5 requests per second of 2 s each.
     assert prefill.values[:5].mean() == pytest.approx(10.0, rel=0.2)
     assert other.values[:5].mean() == pytest.approx(20.0, rel=0.2)
-    assert traced_workers(workers, rates, 4.0)[0].values.tolist() == (2.0 * prefill.values).tolist()
+    assert (
+        traced_workers(workers, WayTraces(rates, {}), 4.0)[0].values.tolist()
+        == (2.0 * prefill.values).tolist()
+    )
+
+
+def test_a_trace_for_each_way_in(tmp_path: Path) -> None:
+    for name, hours in (("chat", 26), ("jobs", 26), ("short", 25)):
+        lines = "".join(f"{3600 * hour},{5 + hour}\n" for hour in range(hours))
+        (tmp_path / name).write_text(lines)
+    chat, jobs, short = (str(tmp_path / name) for name in ("chat", "jobs", "short"))
+    one = WayTraces.read([chat])
+    assert one.of("anything") is one.longest
+    two = WayTraces.read([f"chat={chat}", f"nightly={jobs}"])
+    two.check_names(["chat", "nightly"])
+    assert (two.of("chat") is not None, two.of("other")) == (True, None)
+    for given, expected in (
+        ([chat, f"b={jobs}"], "give one file for all"),
+        ([f"a={chat}", f"a={jobs}"], "two traces for a"),
+        ([f"a={chat}", f"b={short}"], "different length"),
+    ):
+        with pytest.raises(UserError, match=expected):
+            WayTraces.read(given)
+    with pytest.raises(UserError, match="allowed are model, queue"):
+        two.check_names(["model", "queue"])
