@@ -60,9 +60,8 @@ def describe(path: Path) -> str:
 
 
 MAXIMUM_BYTES = 1024 * 1024
-_UNPRINTABLE = re.compile(
-    "[^\t\n\r\x20-\x7e\xa0-\u2027\u202a-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]"
-)
+# What YAML 1.2.2, chapter 5.1, does not count as printable, and the line breaks of Unicode.
+_UNPRINTABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff\ufeff\ufffe\uffff]")
 
 
 def read(path: Path, file: str, kind: FileKind = BLUEPRINT) -> str:
