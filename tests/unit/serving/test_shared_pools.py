@@ -15,6 +15,7 @@ from inference_blueprints.report.picture.picture import picture
 from inference_blueprints.report.plan.plan_tables import plan_tables
 from inference_blueprints.report.plan.sections.pools import POOLS
 from inference_blueprints.report.plan.sections.shared_pools import SHARED_POOLS
+from inference_blueprints.report.plan.short_plan import warnings_of
 from inference_blueprints.report.plan.summary import as_dict, summarise
 from inference_blueprints.serving.nodes.node_share import pool_quota
 from inference_blueprints.serving.plan import build_plan
@@ -87,6 +88,30 @@ def test_the_plan_says_who_comes_first_and_how_long_a_hand_over_takes() -> None:
     assert "all 16 workers" in table.notes[0]
     (shown,) = as_dict(summary)["sharedPools"]
     assert shown["roles"][0]["handoverSeconds"] == pool.roles[0].handover_seconds
+
+
+def test_the_busiest_hour_of_stated_rates_fits_the_pool_or_is_warned_of() -> None:
+    """Red if peaks at different hours are added up, or if those of one hour are not."""
+
+    def busy(*hours: int) -> Change:
+        def change(spec: dict[str, Any]) -> None:
+            workers_of(spec, 1).update(tensorParallelSize=1, replicas={"min": 1, "max": 12})
+            for model, hour in zip(spec["models"][:2], hours, strict=True):
+                model["workload"]["peakRequestsPerSecond"] = 500
+                model["workload"]["day"] = {"hours": [1 if each == hour else 0 for each in range(24)]}
+
+        return change
+
+    def summarised(change: Change) -> tuple[int | None, int | None, bool]:
+        blueprint = blueprint_of(change)
+        summary = summarise(blueprint, build_plan(blueprint))
+        (pool,) = summary[SHARED_POOLS]
+        warned = any("give way by priority" in str(each) for each in warnings_of(summary, "shared.yaml"))
+        return pool.busiest_hour, pool.accelerators_in_busiest_hour, warned
+
+    assert summarised(lambda _: None) == (None, None, False)
+    assert summarised(busy(9, 9)) == (9, 12 + 12, True)
+    assert summarised(busy(9, 20)) == (20, 12 + 2, False)
 
 
 def configuration_of(change: Change = lambda _: None) -> ShiftConfiguration:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from inference_blueprints.report.plan.section import Label, PlanBasis, PlanSection, PlanSummary, ShortLine
 from inference_blueprints.report.tables import TextTable
+from inference_blueprints.serving.resolved import ResolvedWorkers
 from inference_blueprints.serving.scaling.shift_of_plan import handover_seconds
-from inference_blueprints.spec.sections.pools.shared import shared_pools, shares
+from inference_blueprints.serving.scaling.worker_load import request_seconds, worker_load
+from inference_blueprints.spec.sections.pools.shared import PoolSharing, shared_pools, shares
+from inference_contracts.units import HOURS_PER_DAY
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +49,12 @@ class SharedPoolSummary:
     and would have at their largest."""
     handover_seconds: int
     """The longest hand-over."""
+    busiest_hour: int | None
+    """Hour of the day in UTC in which the stated rates need most; None if no model on it states rates by
+    hour."""
+    accelerators_in_busiest_hour: int | None
+    """What its workers need then (simulated), those without such rates or a latency profile at their smallest
+    number."""
     roles: tuple[SharingRole, ...]
     """Who uses it, in the order in which they get accelerators."""
 
@@ -69,14 +79,45 @@ def _summarise(basis: PlanBasis) -> Iterator[SharedPoolSummary]:
             )
             for each in shared.roles
         )
+        by_hour = _needed_by_hour(basis, shared)
+        busiest = max(range(len(by_hour)), key=by_hour.__getitem__) if by_hour else None
         yield SharedPoolSummary(
             pool=shared.pool.name,
             accelerators=shared.accelerators,
             accelerators_least=shared.least,
             accelerators_most=shared.most,
             handover_seconds=max((each.handover_seconds or 0 for each in roles), default=0),
+            busiest_hour=busiest,
+            accelerators_in_busiest_hour=None if busiest is None else by_hour[busiest],
             roles=roles,
         )
+
+
+def _needed_by_hour(basis: PlanBasis, shared: PoolSharing) -> list[int]:
+    """Return the accelerators that the stated rates need in each hour of a day; empty without such rates."""
+    found, known = [0] * HOURS_PER_DAY, False
+    for roles in basis.deployments.values():
+        used = _used_by_hour(roles)
+        known = known or (used is not None and any(each.pool is shared.pool for each in roles))
+        for role in roles:
+            if role.pool is not shared.pool:
+                continue
+            workers = role.workers
+            for hour in range(HOURS_PER_DAY):
+                needed = math.ceil(used[hour] * workers.maximum) if used else workers.minimum
+                number = min(workers.maximum, max(workers.minimum, needed))
+                found[hour] += number * workers.accelerators
+    return found if known else []
+
+
+def _used_by_hour(roles: Sequence[ResolvedWorkers]) -> list[float] | None:
+    """Return which part of all workers of a deployment its requests need in each hour; None if unknown."""
+    ways = [way for way in roles[-1].traffic.ways if way.kind != "queue"]
+    seconds = request_seconds(roles[-1]) if ways and all(way.day for way in ways) else None
+    if seconds is None:
+        return None
+    carried = worker_load(roles[-1]).requests * roles[-1].workers.maximum
+    return [sum(way.rate_in(hour) for way in ways) * seconds / carried for hour in range(HOURS_PER_DAY)]
 
 
 def sharing(summary: PlanSummary) -> TextTable:
@@ -132,6 +173,13 @@ def _in_short(summary: PlanSummary) -> Iterator[ShortLine]:
             f"{len(pool.roles)} roles share {pool.accelerators:,} devices of {pool.pool} and may ask for "
             f"{pool.accelerators_most:,}; the longest hand-over takes {pool.handover_seconds:,} s",
         )
+        needed = pool.accelerators_in_busiest_hour
+        if needed is not None and needed > pool.accelerators:
+            yield (
+                Label.WARNINGS,
+                f"The stated rates need {needed:,} devices of {pool.pool} at {pool.busiest_hour}:00 UTC "
+                f"(simulated), and it has {pool.accelerators:,}: then models give way by priority.",
+            )
 
 
 SHARED_POOLS = PlanSection("sharedPools", lambda basis: tuple(_summarise(basis)), _in_short, (sharing,))
