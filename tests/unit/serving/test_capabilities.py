@@ -93,6 +93,8 @@ def test_every_combination_runs_or_says_why_not(found: Callable[..., list[Findin
         ("vllm", "deepseek-ai/DeepSeek-V3.2", "a100-80gb", "has no kernel for it below 9.0"),
         ("tensorrtLlm", "nvidia/MiniMax-M2.5-NVFP4", "h200", "is not listed for it in NVIDIA's"),
         ("tensorrtLlm", "openai/gpt-oss-120b", "l40s", "is not listed for it in NVIDIA's"),
+        ("tensorrtLlm", "moonshotai/Kimi-K2.5", "l40s", "no kernel of latent attention below 9.0"),
+        ("sglang", "deepseek-ai/DeepSeek-V3.2", "l40s", "has no kernel for it below 9.0"),
         ("tensorrtLlm", "Qwen/Qwen3-VL-30B-A3B-Instruct-FP8", "a10g", "set 'engine: {vllm: {}}'"),
         ("tensorrtLlm", "Qwen/Qwen3-235B-A22B-FP8", "rtx-pro-6000", "h100 (p5)"),
     ],
