@@ -9,7 +9,9 @@ import pytest
 import yaml
 
 from inference_blueprints.loading import LoadedBlueprint, load_blueprint, parse_blueprint
+from inference_blueprints.report.plan.section import Label
 from inference_blueprints.report.plan.sections.batch import BATCH_DAYS, BatchDaySummary
+from inference_blueprints.report.plan.sections.memory import MEMORY
 from inference_blueprints.report.plan.summary import summarise
 from inference_blueprints.serving.engines.worker_sizing import held_tokens
 from inference_blueprints.serving.plan import build_plan
@@ -116,6 +118,17 @@ def test_a_queue_on_all_deployments_has_the_address_of_the_model() -> None:
     [model], [queue] = spec.models, spec.batch.queues
     assert own_deployments(spec, model) == ("live", "night")
     assert (way_address(spec, queue), further_routes(spec, model)) == ("qwen", {})
+
+
+def test_the_plan_says_how_long_the_requests_of_each_way_are() -> None:
+    """Red if a reader cannot tell a stated maximum from four times the mean."""
+    document = yaml.safe_load(ADS)
+    document["spec"]["models"][0]["workload"]["inputTokens"] = 1000
+    del document["spec"]["batch"]["queues"][0]["deployments"]
+    blueprint = parse_blueprint(yaml.safe_dump(document), "ads.yaml").blueprint
+    summary = summarise(blueprint, build_plan(blueprint))
+    lines = [text for label, text in MEMORY.in_short(summary) if label == Label.LONGEST]
+    assert "(real time 4,080, four times the mean; queue 'nightly' 30,200)" in lines[0]
 
 
 def test_a_deadline_is_reckoned_with_the_queue_s_own_requests() -> None:

@@ -24,6 +24,18 @@ _DAYS_PER_MONTH = 30
 
 
 @dataclass(frozen=True, slots=True)
+class LongestOfWay:
+    """The longest request of one way in which requests come in to a deployment."""
+
+    way: str
+    """Such as ``real time`` or ``queue 'nightly'``."""
+    tokens: int
+    """Prompt and answer together, in tokens."""
+    is_stated: bool
+    """Whether the file states the longest prompt; otherwise it is four times the mean."""
+
+
+@dataclass(frozen=True, slots=True)
 class MemorySummary:
     """Use of device memory by one worker."""
 
@@ -50,6 +62,8 @@ class MemorySummary:
     longest_request_tokens: int
     """The longest request that the engine accepts: prompt and answer together, in tokens. For images, the
     longest prompt."""
+    longest_by_way: tuple[LongestOfWay, ...]
+    """The longest request of each way in."""
     mean_request_tokens: int
     """The workload's mean of the same."""
     concurrent_requests: int
@@ -89,6 +103,9 @@ def _summarise(resolved: ResolvedWorkers) -> MemorySummary:
         nvme_kv_tokens=sizing.nvme_kv_tokens,
         shared_kv_usd=_shared_kv_usd(resolved, memory, sizing.block_size),
         longest_request_tokens=sizing.max_model_len,
+        longest_by_way=tuple(
+            LongestOfWay(way.label, way.longest_tokens, way.states_longest) for way in resolved.traffic.ways
+        ),
         mean_request_tokens=workload.input_tokens + workload.output_tokens,
         concurrent_requests=ranks * concurrent_requests(workload, sizing),
     )
@@ -127,7 +144,8 @@ def memory(summary: PlanSummary) -> TextTable:
         tuple(map(_memory_row, summary[MEMORY])),
         (
             f"All GiB and KiB are per device{exception}. Engine: activations, contexts and graphs. "
-            "Longest request: prompt and answer together; the engine refuses a longer one. "
+            "Longest request: prompt and answer together, four times the mean if the file states no maximum; "
+            "the engine refuses a longer one. "
             "Concurrent requests: requests of the workload's mean length that one worker runs at once.",
         ),
     )
@@ -184,14 +202,32 @@ def _host_cache_row(memory: MemorySummary) -> tuple[str, ...]:
     )
 
 
+def _is_apart(memory: MemorySummary) -> bool:
+    """Whether the file says more of the deployment's requests than mean lengths of one way in."""
+    return len(memory.longest_by_way) > 1 or any(each.is_stated for each in memory.longest_by_way)
+
+
+def _ways(memory: MemorySummary) -> str:
+    """Return the longest request of each way in, if the file says more than mean lengths."""
+    if not _is_apart(memory):
+        return ""
+    ways = (
+        f"{each.way} {each.tokens:,}" + ("" if each.is_stated else ", four times the mean")
+        for each in memory.longest_by_way
+    )
+    return f" ({'; '.join(ways)})"
+
+
 def _in_short(summary: PlanSummary) -> Iterator[ShortLine]:
     """Yield the longest request of each model, and the KV cache outside the devices."""
     lengths: dict[str, list[str]] = {}
     for each in summary[MEMORY]:
         mean = f", mean {each.mean_request_tokens:,}" if each.mean_request_tokens else ""
         of = "prompt and answer" if each.kv_bytes_per_token else "prompt"
-        text = f"{each.longest_request_tokens:,} tokens of {of}{mean}; longer is refused"
-        lengths.setdefault(text, []).append(each.model)
+        text = f"{each.longest_request_tokens:,} tokens of {of}{mean}; longer is refused{_ways(each)}"
+        lengths.setdefault(text, []).append(
+            f"{each.model}/{each.deployment}" if _is_apart(each) else each.model
+        )
     for text, models in lengths.items():
         names = "" if len(lengths) == 1 else f"{few(dict.fromkeys(models), ', ')}: "
         yield Label.LONGEST, f"{names}{text}"
