@@ -164,10 +164,6 @@ class WayTraces:
         """A trace: all have the same length."""
         return self.common or next(iter(self.by_name.values()))
 
-    def of(self, name: str) -> RequestRates | None:
-        """Return the trace of a way in. None if there is none."""
-        return self.common or self.by_name.get(name)
-
     def check_names(self, known: Iterable[str]) -> None:
         """Check that each trace belongs to a way in. Raises UserError if one does not.
 

@@ -122,10 +122,10 @@ def test_a_trace_for_each_way_in(tmp_path: Path) -> None:
         (tmp_path / name).write_text(lines)
     chat, jobs, short = (str(tmp_path / name) for name in ("chat", "jobs", "short"))
     one = WayTraces.read([chat])
-    assert one.of("anything") is one.longest
+    assert one.common is one.longest
     two = WayTraces.read([f"chat={chat}", f"nightly={jobs}"])
     two.check_names(["chat", "nightly"])
-    assert (two.of("chat") is not None, two.of("other")) == (True, None)
+    assert (two.common, list(two.by_name)) == (None, ["chat", "nightly"])
     for given, expected in (
         ([chat, f"b={jobs}"], "give one file for all"),
         ([f"a={chat}", f"a={jobs}"], "two traces for a"),
