@@ -382,7 +382,12 @@ def _models(draw: Draw, name: str, entry: str, region: str) -> Document:
     settings: Document = draw(
         _some(
             parsers=_some(reasoning=st.just("none"), toolCall=st.sampled_from(["none", "hermes"])),
-            objectives=_some(timeToFirstTokenP90Ms=st.just(2000.0), timePerOutputTokenP90Ms=st.just(60.0)),
+            objectives=_some(
+                timeToFirstTokenP90Ms=st.just(2000.0),
+                timePerOutputTokenP90Ms=st.just(60.0),
+                timeToFirstTokenMs=st.just({"p50": 900.0, "p95": 2500.0}),
+                requestMs=st.just({"p99": 9000.0}),
+            ),
             realTime=st.just({"deadlineMillis": 300.0, "fallbackPercent": 2.0}),
         )
     )
