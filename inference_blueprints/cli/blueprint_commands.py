@@ -55,7 +55,7 @@ def list_blueprints(output: OutputOption = Output.TEXT) -> None:
     console = table_console()
     print_rows(TextTable("", ("blueprint", "support", "description"), (), content), console)
     if not any(support.on_hardware for support in supports.values()):
-        console.print(NEVER_ON_HARDWARE, markup=False, highlight=False)
+        console.print(NEVER_ON_HARDWARE, markup=False, highlight=False, soft_wrap=True)
 
 
 def show(
