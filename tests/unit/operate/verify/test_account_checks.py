@@ -100,11 +100,12 @@ def test_a_stack_that_is_not_complete(
 
 
 def made(account: Account, version: str) -> None:
+    subnets = account.client("ec2").describe_subnets()["Subnets"]  # one in each zone
     account.client("eks").create_cluster(
         name=NAME,
         version=version,
         roleArn="arn:aws:iam::123456789012:role/cluster",
-        resourcesVpcConfig={"subnetIds": []},
+        resourcesVpcConfig={"subnetIds": [each["SubnetId"] for each in subnets]},
     )
 
 

@@ -33,11 +33,15 @@ NAME = "p5en-disaggregated"
 
 
 def made(account: Account, *, public: bool) -> None:
+    subnets = account.client("ec2").describe_subnets()["Subnets"]  # one in each zone
     account.client("eks").create_cluster(
         name=NAME,
         version="1.35",
         roleArn="arn:aws:iam::123456789012:role/cluster",
-        resourcesVpcConfig={"subnetIds": [], "endpointPublicAccess": public},
+        resourcesVpcConfig={
+            "subnetIds": [each["SubnetId"] for each in subnets],
+            "endpointPublicAccess": public,
+        },
     )
 
 
