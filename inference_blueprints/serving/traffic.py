@@ -17,6 +17,7 @@ from inference_blueprints.spec.types import (
     Deployment,
     Model,
     ModelWorkload,
+    PromptImages,
     RequestLengths,
     Spec,
     StreamingJob,
@@ -55,6 +56,8 @@ class WayIn:
     """Whether the file states the longest prompt."""
     day: tuple[float, ...] = ()
     """Share of the peak in each hour of a day in UTC; empty if the peak lasts all day."""
+    prompt_images: PromptImages | None = None
+    """Images in their prompts; None without any. Their tokens are a part of the lengths."""
 
     def rate_in(self, hour: int) -> float:
         """Return the requests per second in an hour of the day in UTC."""
@@ -303,6 +306,7 @@ def _way(
         longest or TAIL_FACTOR * means.input_tokens,
         stated_maximum(lengths.output_tokens) or TAIL_FACTOR * means.output_tokens,
         longest is not None,
+        prompt_images=lengths.prompt_images,
     )
 
 

@@ -10,6 +10,7 @@ from inference_blueprints.report.picture.blocks import ARROW_GAP, Canvas, Way, d
 from inference_blueprints.report.picture.drawing import HEAD, Area, Arrow, Rectangle
 from inference_blueprints.report.picture.scene import Scene
 from inference_blueprints.serving.types import KvTransfer
+from inference_blueprints.spec.types import BatchQueue, StreamingJob
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,11 +65,26 @@ def _real_time(scene: Scene) -> Iterator[Flow]:
 def _models(scene: Scene, way: Way) -> Iterator[Flow]:
     """Yield how a request reaches a worker, whichever way it came in."""
     sentence = f"The load balancer passes the request to the model's {scene.entry_points} by the host name."
-    yield Flow(way, "balancer", "frontends", sentence)
+    if scene.named_deployments:
+        yield from _by_address(scene, sentence)
+    else:
+        yield Flow(way, "balancer", "frontends", sentence)
     yield Flow(way, "frontends", "pools", _routing_sentence(scene), share=0.35)
     if scene.publishes_kv_events:
         sentence = "Workers report the blocks in their KV cache to the routers."
         yield Flow(Way.SUPPLY, "pools", "frontends", sentence, share=0.65)
+
+
+def _by_address(scene: Scene, sentence: str) -> Iterator[Flow]:
+    """Yield how requests reach the deployments behind the model's name, and those of queues and jobs."""
+    queues, jobs = scene.queues, scene.blueprint.spec.streaming
+    ways_in: list[BatchQueue | StreamingJob] = [*queues, *jobs]
+    others = [each for each in ways_in if not scene.has_own_address(each)]
+    sentence = f"{sentence} The model's name leads to the deployments that no queue or job has for itself."
+    yield Flow(Way.REQUESTS if others else Way.REAL_TIME, "balancer", "by-model", sentence)
+    for way, ways, share in ((Way.BATCH, queues, 0.25), (Way.NEAR_REAL_TIME, jobs, 0.5)):
+        if any(map(scene.has_own_address, ways)):
+            yield Flow(way, "balancer", "by-way", scene.address_sentence(ways), share=share)
 
 
 def _near_real_time(scene: Scene) -> Iterator[Flow]:
@@ -79,8 +95,7 @@ def _near_real_time(scene: Scene) -> Iterator[Flow]:
     yield Flow(way, "events", "kafka", "Applications send events to Kafka.")
     sentence = "Streaming jobs read the events and turn those of each session into a prompt."
     yield Flow(way, "kafka", "jobs", sentence)
-    sentence = "They call the model at the same address as applications, without waiting for one another."
-    yield Flow(way, "jobs", "balancer", sentence)
+    yield Flow(way, "jobs", "balancer", scene.streaming_sentence)
     sentence = "They write each answer to the signal store."
     yield Flow(way, "jobs", "store", sentence)
 

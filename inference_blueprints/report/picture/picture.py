@@ -28,7 +28,7 @@ from inference_blueprints.report.picture.flows import draw_flows, explained, flo
 from inference_blueprints.report.picture.pool_blocks import Tag, TaggedLines, device, pools_frame, tags
 from inference_blueprints.report.picture.scene import OWN_BUCKET, Scene, counted, first_names
 from inference_blueprints.serving.streaming import job_size, topic_partitions
-from inference_blueprints.serving.traffic import deployment_traffic, model_traffic
+from inference_blueprints.serving.traffic import WayIn, deployment_traffic, model_traffic
 from inference_blueprints.serving.types import DeploymentPlan, ServingPlan
 from inference_blueprints.spec.types import Batch, Blueprint, Kafka, Model, SignalStore, Spec, StreamingJob
 from inference_catalog.node_facts import NEURON_SCHEDULER
@@ -265,7 +265,7 @@ def _vpc(scene: Scene) -> Block:
 def _entrance(scene: Scene) -> Block:
     """Return the three ways in: what each passes through, and the load balancer that all of them call."""
     spec = scene.blueprint.spec
-    zone = Card("Private zone", (scene.zone, "one name per model"), Glyph.PRIVATE_ZONE, "zone")
+    zone = Card("Private zone", (scene.zone, scene.names), Glyph.PRIVATE_ZONE, "zone")
     rows = [
         *([_workers_row(spec.batch, spec.signal_store)] if spec.batch else []),
         *([_store_card(spec.signal_store)] if spec.signal_store else []),
@@ -275,7 +275,9 @@ def _entrance(scene: Scene) -> Block:
     port = "HTTPS, port 443" if scene.scheme == "https" else "HTTP, port 80"
     lines = ("internal", port, f"from {scene.sources}")
     balancer = Card("Application Load Balancer", lines, Glyph.LOAD_BALANCER, "balancer")
-    return HorizontalStack([VerticalStack(rows, gap=ARROW_GAP), balancer], weights=(5, 2), gap=ARROW_GAP)
+    # Where there are two groups of deployments, it stands above both, and batch's workers still below queues.
+    weights = (14, 9) if scene.named_deployments else (5, 2)
+    return HorizontalStack([VerticalStack(rows, gap=ARROW_GAP), balancer], weights=weights, gap=ARROW_GAP)
 
 
 def _batch_frame(batch: Batch) -> Block:
@@ -352,24 +354,35 @@ def _frontends(scene: Scene, model_tags: Mapping[str, Tag]) -> Block:
         for deployment in plan.deployments
     ]
     are_many = len(served) > _MANY
-    cards = [
-        TaggedLines(
+    cards = {
+        (model.name, deployment.name): TaggedLines(
             model_tags[model.name],
             model.name if len(plan.deployments) == 1 else f"{model.name}/{deployment.name}",
-            (_rate_words(scene.blueprint.spec, model, deployment),)
+            _request_lines(scene.blueprint.spec, model, deployment, only_rates=True)
             if are_many
             else (
                 plan.catalog_name,
                 _entry_point_words(deployment, model.routing.chosen),
-                _workload_words(scene.blueprint.spec, model, deployment),
+                *_request_lines(scene.blueprint.spec, model, deployment),
             ),
         )
         for model, plan, deployment in served
-    ]
-    child = grid(cards, columns=3 if are_many else 2, gap=8)
-    if not scene.has_routers:
-        return Frame("Models", child, _GROUP, note="behind the load balancer", anchor="frontends")
-    return Frame("Frontends and routers", child, _GROUP, note=scene.system_note, anchor="frontends")
+    }
+    place = scene.system_note if scene.has_routers else "behind the load balancer"
+    child: Block = grid([*cards.values()], columns=3 if are_many else 2, gap=8)
+    if named := scene.named_deployments:
+        groups = {
+            "by-model": ("Behind the model's name", [cards[key] for key in cards if key not in named]),
+            "by-way": ("For queues and jobs alone", [cards[key] for key in cards if key in named]),
+        }
+        frames = [
+            Frame(title, grid(own, columns=1, gap=8), _GROUP, note=place, anchor=anchor)
+            for anchor, (title, own) in groups.items()
+        ]
+        child = HorizontalStack(frames, weights=(4, 3))
+    title = "Frontends and routers" if scene.has_routers else "Models"
+    # Arrows to groups cross the heading of this frame.
+    return Frame(title, child, _GROUP, note="" if named else place, anchor="frontends")
 
 
 def _entry_point_words(deployment: DeploymentPlan, routing: str) -> str:
@@ -380,23 +393,52 @@ def _entry_point_words(deployment: DeploymentPlan, routing: str) -> str:
     return counted(deployment.entry_point.replicas, noun)
 
 
-def _workload_words(spec: Spec, model: Model, plan: DeploymentPlan) -> str:
-    """Return such as ``3,000 tokens in, 200 out, 2/s``, or ``1 image of …``."""
-    workload = model_traffic(spec, model).means
-    tokens = f"{workload.input_tokens:,} tokens in, {workload.output_tokens:,} out"
-    if model.task == "embed":
-        tokens = f"{workload.input_tokens:,} tokens in, a vector out"
-    if images := workload.images:
-        tokens = f"{counted(images.per_request, 'image')} of {images.size}"
-    return f"{tokens}, {_rate_words(spec, model, plan)}"
+def _request_lines(
+    spec: Spec, model: Model, plan: DeploymentPlan, *, only_rates: bool = False
+) -> tuple[str, ...]:
+    """Return a line for each way in which requests come in to a deployment.
 
-
-def _rate_words(spec: Spec, model: Model, plan: DeploymentPlan) -> str:
-    """Return such as ``2/s``, or ``1 of 2/s`` for a deployment with a part of the model's requests."""
+    Such as ``3,000 tokens in, 200 out, 2/s``, and ``queue nightly: ...`` if there is more than real time.
+    """
     deployment = next(each for each in model.deployments if each.name == plan.name)
-    whole = model_traffic(spec, model).requests_per_second
-    part = deployment_traffic(spec, model, deployment).requests_per_second
-    return f"{whole:g}/s" if part == whole else f"{number(part)} of {whole:g}/s"
+    whole = {(way.kind, way.name): way for way in model_traffic(spec, model).ways}
+    ways = deployment_traffic(spec, model, deployment).ways
+    if not ways:
+        return ("no requests",)
+    is_plain = [way.kind for way in ways] == ["realTime"]
+    lines = []
+    for way in ways:
+        rate = _rate_words(way, whole[way.kind, way.name])
+        words = (rate,) if only_rates else (_length_words(model, way), rate)
+        shown = [word for word in words if word]
+        label = "" if is_plain else way.label.replace("'", "")
+        lines.append(": ".join(each for each in (label, ", ".join(shown)) if each))
+    return tuple(lines)
+
+
+def _length_words(model: Model, way: WayIn) -> str:
+    """Return such as ``3,000 tokens in, 200 out``, or ``1 image of …`` with the stated maximum of prompts."""
+    means = way.means
+    if images := means.images:
+        return f"{counted(images.per_request, 'image')} of {images.size}"
+    prompt = f"{means.input_tokens:,} tokens in"
+    if way.states_longest:
+        prompt += f" (at most {way.longest_input:,})"
+    if within := way.prompt_images:
+        prompt += f" with {within.mean:g} images"
+    return f"{prompt}, {'a vector' if model.task == 'embed' else f'{means.output_tokens:,}'} out"
+
+
+def _rate_words(part: WayIn, whole: WayIn) -> str:
+    """Return such as ``2/s``, or ``1 of 2/s`` for a deployment with a part of the requests.
+
+    Nothing for a queue: batch takes what is left.
+    """
+    rate, of = part.means.peak_requests_per_second, whole.means.peak_requests_per_second
+    if part.kind == "queue":
+        return ""
+    whole_rate = f"{of:g}" if part.kind == "realTime" else number(of)
+    return f"{whole_rate}/s" if rate == of else f"{number(rate)} of {whole_rate}/s"
 
 
 def _pods_of_batch_scale(spec: Spec) -> bool:

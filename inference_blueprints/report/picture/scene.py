@@ -8,9 +8,15 @@ from dataclasses import dataclass
 
 import inference_catalog as catalog
 from inference_blueprints.report.sizing.node_packing import workers_of_pool
+from inference_blueprints.serving.traffic import (
+    further_routes,
+    own_deployments,
+    serving_deployments,
+    way_address,
+)
 from inference_blueprints.serving.types import KvTransfer, ServingPlan
 from inference_blueprints.spec.derived import models_domain
-from inference_blueprints.spec.types import Blueprint
+from inference_blueprints.spec.types import BatchQueue, Blueprint, StreamingJob
 from inference_catalog.addresses import DEFAULT_CIDR, DEFAULT_ZONES
 
 _MAX_NAMES = 3
@@ -252,12 +258,74 @@ class Scene:
         )
 
     @property
+    def queues(self) -> list[BatchQueue]:
+        """The queues of batch jobs."""
+        batch = self.blueprint.spec.batch
+        return list(batch.queues) if batch else []
+
+    @property
+    def names(self) -> str:
+        """What the private zone has names for."""
+        spec = self.blueprint.spec
+        more = sum(len(further_routes(spec, model)) for model in spec.models)
+        return f"one name per model, and {more} more" if more else "one name per model"
+
+    def has_own_address(self, way: BatchQueue | StreamingJob) -> bool:
+        """Return whether a queue or a job sends its requests to another address than the model's."""
+        return way_address(self.blueprint.spec, way) != way.model
+
+    @property
+    def named_deployments(self) -> frozenset[tuple[str, str]]:
+        """Model and name of the deployments that queues and jobs have for themselves.
+
+        Empty if there are none, or if every deployment is one of them: then nothing tells them apart.
+        """
+        spec = self.blueprint.spec
+        named = {
+            (model.name, deployment)
+            for model in spec.models
+            for deployments in further_routes(spec, model).values()
+            for deployment in deployments
+        }
+        own = {(model.name, name) for model in spec.models for name in own_deployments(spec, model)}
+        return frozenset() if named & own else frozenset(named)
+
+    def address_sentence(self, ways: Sequence[BatchQueue | StreamingJob]) -> str:
+        """Return where the requests of queues or of jobs go that have deployments of their own."""
+        spec = self.blueprint.spec
+        addresses: dict[tuple[str, str, tuple[str, ...]], list[str]] = {}
+        for way in ways:
+            if self.has_own_address(way):
+                key = (way_address(spec, way), way.model, serving_deployments(spec, way))
+                addresses.setdefault(key, []).append(way.name)
+        noun = "queue" if ways and isinstance(ways[0], BatchQueue) else "streaming job"
+        parts = (
+            f"{address}.{self.zone} leads to {listed([f'{model}/{each}' for each in deployments])}, for "
+            f"{noun if len(names) == 1 else f'{noun}s'} {listed(first_names(names))}"
+            for (address, model, deployments), names in addresses.items()
+        )
+        return f"{'; '.join(parts)}."
+
+    @property
+    def streaming_sentence(self) -> str:
+        """Which address streaming jobs call."""
+        own = [self.has_own_address(job) for job in self.blueprint.spec.streaming]
+        address = "the same address as applications"
+        if any(own):
+            address = "an address of their own" if all(own) else f"{address}, or an address of their own"
+        return f"They call the model at {address}, without waiting for one another."
+
+    @property
     def batch_sentence(self) -> str:
         """How requests of jobs reach the models."""
         spec = self.blueprint.spec
         place = "on AWS Fargate" if spec.batch and spec.batch.workers.ecs else "on the system nodes"
         shift = " Capacity shift gives them what real time leaves." if spec.capacity_shift else ""
-        return f"Workers {place} call the models with the capacity that is free.{shift}"
+        own = [self.has_own_address(queue) for queue in self.queues]
+        if all(own):
+            return f"Workers {place} call the deployments that the queues have for themselves.{shift}"
+        some = ", or the deployments that a queue has for itself" if any(own) else ""
+        return f"Workers {place} call the models with the capacity that is free{some}.{shift}"
 
     @property
     def operations_sentence(self) -> str:

@@ -125,7 +125,7 @@ def test_arrows_join_the_two_blocks_of_their_flows(scene: Scene, canvas: Canvas)
 
 
 #: Frames that a sentence means as a whole: what they hold is not told apart there.
-_GROUPS = {"controllers", "frontends", "operations", "pools", "private", "services"}
+_GROUPS = {"by-model", "by-way", "controllers", "frontends", "operations", "pools", "private", "services"}
 
 
 def _borders_at(x: float, y: float, boxes: list[Area]) -> list[Area]:
@@ -460,6 +460,79 @@ def test_two_deployments_share_the_rate_of_their_model(changed: ChangedScene) ->
     words = _words(changed(two_deployments))
     assert words.count("out, 1 of 2/s") == 2
     assert "out, 2/s" not in words
+
+
+def _with_deployments_of_ways(shipped_scene: Callable[[str], Scene], ways: set[str]) -> Scene:
+    """Return a platform with all three ways in, where some have a deployment of their own."""
+    documents = [
+        shipped_scene(name).blueprint.model_dump(mode="json", by_alias=True, exclude_none=True)
+        for name in ("batch-g6e", "streaming-g6e")
+    ]
+    spec, streaming = (document["spec"] for document in documents)
+    spec |= {name: streaming[name] for name in ("kafka", "streaming")}
+    spec["signalStore"] = streaming["signalStore"]
+    [model], [queue], [job] = spec["models"], spec["batch"]["queues"], spec["streaming"]
+    [main] = model["deployments"]
+    job["model"] = queue["model"] = model["name"]
+    model["workload"]["inputTokens"] = {"mean": 1000, "max": 4000}
+    if "queue" in ways:
+        queue["deployments"] = ["night"]
+        images = {"mean": 1.5, "max": 4}
+        queue["workload"] = {"inputTokens": {"mean": 20000, "max": 30000}, "outputTokens": 100}
+        queue["workload"]["promptImages"] = images
+        model["media"] = {"imagesPerRequest": 4, "tokensPerImage": 1000, "allowedDomains": ["a.example"]}
+        model["deployments"].append({**main, "name": "night"})
+    if "job" in ways:
+        job["deployments"] = ["clicks"]
+        model["deployments"].append({**main, "name": "clicks"})
+    spec["pools"][0]["nodes"]["max"] = 9
+    blueprint = Blueprint.model_validate(documents[0])
+    return Scene(blueprint, build_plan(blueprint))
+
+
+def test_requests_go_to_the_deployments_that_their_way_has_for_itself(
+    shipped_scene: Callable[[str], Scene],
+) -> None:
+    """All went to all deployments, and that of a queue had the lengths and the rate of real time."""
+    scene = _with_deployments_of_ways(shipped_scene, {"queue", "job"})
+    assert _ends(scene, Way.REAL_TIME)[-1] == ("balancer", "by-model")
+    assert _ends(scene, Way.BATCH)[-1] == _ends(scene, Way.NEAR_REAL_TIME)[-1] == ("balancer", "by-way")
+    drawn = draw(scene)
+    words = " ".join(_all_words(drawn[0]).split())
+    assert "1,000 tokens in (at most 4,000), 200 out, 2/s" in words
+    assert "queue nightly: 20,000 tokens in (at most 30,000) with 1.5 images, 100 out" in words
+    assert "qwen3-8b--batch.batch.internal leads to qwen3-8b/night, for queue nightly." in words
+    assert "--shopper.batch.internal leads to qwen3-8b/clicks, for streaming job shopper." in words
+    assert "call the model at an address of their own" in words
+    assert "one name per model, and 2 more" in words
+    inside: dict[str, list[str]] = {name: [] for name in ("by-model", "by-way")}
+    for text in _texts(drawn[0]):
+        for name, found in inside.items():
+            if text.bold and drawn[0].anchors[name].contains(text.area):
+                found.append(text.whole)
+    assert "qwen3-8b/jobs" in inside["by-model"]
+    assert {"qwen3-8b/night", "qwen3-8b/clicks"} <= set(inside["by-way"])
+    test_no_two_texts_overlap(drawn[0])
+    test_no_two_cards_overlap(drawn[0])
+    test_everything_is_inside_the_canvas(drawn)
+    test_texts_stay_inside_the_boxes_in_which_they_begin(drawn[0])
+    test_arrows_cross_no_text_and_no_card(drawn[0])
+    test_the_number_of_an_arrow_touches_no_border(drawn[0])
+    test_arrows_join_the_two_blocks_of_their_flows(scene, drawn[0])
+
+
+def test_a_way_without_deployments_of_its_own_stays_with_real_time(
+    shipped_scene: Callable[[str], Scene],
+) -> None:
+    """The arrow to the deployments behind the model's name is not that of real time alone."""
+    scene = _with_deployments_of_ways(shipped_scene, {"queue"})
+    assert ("balancer", "by-model") in _ends(scene, Way.REQUESTS)
+    assert "by-way" not in {end for _, end in _ends(scene, Way.NEAR_REAL_TIME)}
+    words = " ".join(_words(scene).split())
+    assert "call the model at the same address as applications, without" in words
+    assert "with the capacity that is free" not in words
+    alone = _with_deployments_of_ways(shipped_scene, set())
+    assert ("balancer", "frontends") in _ends(alone, Way.REQUESTS)
 
 
 def test_spot_says_what_replaces_it(changed: ChangedScene) -> None:
