@@ -69,7 +69,7 @@ def _note() -> str:
         f"{load.milliseconds_per_thousand_prompt_tokens:g} ms per 1,000 prompt tokens and "
         f"{load.milliseconds_per_thousand_answer_tokens:g} ms per 1,000 answer tokens (measured {load.date} "
         f"on {load.machine}). Unless the blueprint sets the size, half of it is free at the peak. Requests "
-        "of batch jobs are not counted."
+        "of batch jobs count only where no others come in."
     )
 
 

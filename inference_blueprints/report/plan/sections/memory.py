@@ -15,6 +15,7 @@ from inference_blueprints.serving.estimates.cache_tiers import shared_cache, who
 from inference_blueprints.serving.estimates.memory_estimate import MemoryEstimate
 from inference_blueprints.serving.performance import concurrent_requests
 from inference_blueprints.serving.resolved import ResolvedWorkers
+from inference_blueprints.serving.traffic import WayIn
 from inference_contracts.number_text import number
 
 #: Prices of us-east-1, S3 Standard, first 50 TB (https://aws.amazon.com/s3/pricing/, 2026-07).
@@ -25,14 +26,24 @@ _DAYS_PER_MONTH = 30
 
 @dataclass(frozen=True, slots=True)
 class LongestOfWay:
-    """The longest request of one way in which requests come in to a deployment."""
+    """The lengths of the requests of one way in which they come in to a deployment."""
 
     way: str
     """Such as ``real time`` or ``queue 'nightly'``."""
     tokens: int
-    """Prompt and answer together, in tokens."""
+    """Prompt and answer of the longest request together, in tokens."""
     is_stated: bool
     """Whether the file states the longest prompt; otherwise it is four times the mean."""
+    input_tokens_mean: int
+    input_tokens_max: int
+    output_tokens_mean: int
+    output_tokens_max: int
+    """`input_tokens_mean`, `input_tokens_max`, `output_tokens_mean`, `output_tokens_max`: Mean and longest
+    prompt and answer, in tokens."""
+    prompt_images_mean: float | None
+    prompt_images_max: int | None
+    """`prompt_images_mean`, `prompt_images_max`: Images of a prompt, whose tokens are a part of its length;
+    None if the file states none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,11 +114,24 @@ def _summarise(resolved: ResolvedWorkers) -> MemorySummary:
         nvme_kv_tokens=sizing.nvme_kv_tokens,
         shared_kv_usd=_shared_kv_usd(resolved, memory, sizing.block_size),
         longest_request_tokens=sizing.max_model_len,
-        longest_by_way=tuple(
-            LongestOfWay(way.label, way.longest_tokens, way.states_longest) for way in resolved.traffic.ways
-        ),
+        longest_by_way=tuple(map(_of_way, resolved.traffic.ways)),
         mean_request_tokens=workload.input_tokens + workload.output_tokens,
         concurrent_requests=ranks * concurrent_requests(workload, sizing),
+    )
+
+
+def _of_way(way: WayIn) -> LongestOfWay:
+    images = way.prompt_images
+    return LongestOfWay(
+        way=way.label,
+        tokens=way.longest_tokens,
+        is_stated=way.states_longest,
+        input_tokens_mean=way.means.input_tokens,
+        input_tokens_max=way.longest_input,
+        output_tokens_mean=way.means.output_tokens,
+        output_tokens_max=way.longest_output,
+        prompt_images_mean=images.mean if images else None,
+        prompt_images_max=images.max if images else None,
     )
 
 
@@ -174,6 +198,51 @@ def kv_cells(memory: MemorySummary) -> tuple[str, ...]:
     )
 
 
+def lengths_by_way(summary: PlanSummary) -> TextTable:
+    """Return the table of requests by way in, which has rows where the file says more than mean lengths."""
+    # The roles of a deployment have the same requests.
+    ways = dict.fromkeys(
+        (f"{memory.model}/{memory.deployment.split('/')[0]}", way)
+        for memory in summary[MEMORY]
+        if _is_apart(memory)
+        for way in memory.longest_by_way
+    )
+    return TextTable(
+        "Requests by way in",
+        ("deployment", "way in"),
+        (
+            "prompt, mean tokens",
+            "prompt, longest",
+            "answer, mean tokens",
+            "answer, longest",
+            "images of a prompt",
+        ),
+        tuple(
+            (
+                deployment,
+                way.way,
+                f"{way.input_tokens_mean:,}",
+                f"{way.input_tokens_max:,}",
+                f"{way.output_tokens_mean:,}",
+                f"{way.output_tokens_max:,}",
+                _images(way) or "-",
+            )
+            for deployment, way in ways
+        ),
+        (
+            "Where the file states no maximum, the longest is four times the mean. Tokens of a prompt "
+            "include those of its images.",
+        ),
+    )
+
+
+def _images(way: LongestOfWay) -> str:
+    """Return such as ``1.5, at most 4``; nothing without images."""
+    if way.prompt_images_mean is None:
+        return ""
+    return f"{way.prompt_images_mean:g}, at most {way.prompt_images_max}"
+
+
 def host_caches(summary: PlanSummary) -> TextTable:
     return TextTable(
         "KV cache outside the devices",
@@ -204,7 +273,8 @@ def _host_cache_row(memory: MemorySummary) -> tuple[str, ...]:
 
 def _is_apart(memory: MemorySummary) -> bool:
     """Whether the file says more of the deployment's requests than mean lengths of one way in."""
-    return len(memory.longest_by_way) > 1 or any(each.is_stated for each in memory.longest_by_way)
+    ways = memory.longest_by_way
+    return len(ways) > 1 or any(each.is_stated or each.prompt_images_max for each in ways)
 
 
 def _ways(memory: MemorySummary) -> str:
@@ -212,7 +282,9 @@ def _ways(memory: MemorySummary) -> str:
     if not _is_apart(memory):
         return ""
     ways = (
-        f"{each.way} {each.tokens:,}" + ("" if each.is_stated else ", four times the mean")
+        f"{each.way} {each.tokens:,}"
+        + ("" if each.is_stated else ", four times the mean")
+        + (f", images of a prompt {_images(each)}" if _images(each) else "")
         for each in memory.longest_by_way
     )
     return f" ({'; '.join(ways)})"
@@ -243,5 +315,8 @@ def _in_short(summary: PlanSummary) -> Iterator[ShortLine]:
 
 
 MEMORY = PlanSection(
-    "memory", lambda basis: tuple(map(_summarise, basis.workers)), _in_short, (memory, host_caches)
+    "memory",
+    lambda basis: tuple(map(_summarise, basis.workers)),
+    _in_short,
+    (memory, lengths_by_way, host_caches),
 )

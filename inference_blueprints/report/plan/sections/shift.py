@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from inference_blueprints.report.plan.cells import few
 from inference_blueprints.report.plan.section import Label, PlanSection, PlanSummary, ShortLine
 from inference_blueprints.report.tables import TextTable
 from inference_blueprints.serving.scaling.shift_of_plan import shift_configuration_of
@@ -85,13 +86,16 @@ def capacity_shift(summary: PlanSummary) -> TextTable:
 
 def _in_short(summary: PlanSummary) -> Iterator[ShortLine]:
     """Yield what the shift moves, and whether it does."""
-    for each in summary[SHIFT]:
-        acts = "" if each.carried_out else "only records: "
-        batch = f", {each.batch_places} places of batch" if each.batch_places else ""
-        yield (
-            Label.OPERATION,
-            f"capacity shift {acts}{each.workers} {each.floor_least} to {each.floor_most}{batch}",
-        )
+    found = summary[SHIFT]
+    if not found:
+        return
+    acts = "" if found[0].carried_out else "only records: "
+    floors = (
+        f"{each.workers} {each.floor_least} to {each.floor_most}"
+        + (f", {each.batch_places} places of batch" if each.batch_places else "")
+        for each in found
+    )
+    yield Label.OPERATION, f"capacity shift {acts}{few(floors)}"
 
 
 SHIFT = PlanSection(

@@ -197,7 +197,8 @@ def _in_short(summary: PlanSummary) -> Iterator[ShortLine]:
     prices = summary[TOKEN_PRICES]
     if not prices:
         return
-    names = [f"{each.model}/{each.deployment}: " if len(prices) > 1 else "" for each in prices]
+    are_several = len(prices) + len(summary[WITHOUT_PROFILE]) > 1
+    names = [f"{each.model}/{each.deployment}: " if are_several else "" for each in prices]
     yield (
         Label.CARRIES,
         few(

@@ -16,6 +16,7 @@ from inference_blueprints.report.plan.section import PlanSummary
 from inference_blueprints.report.plan.sections import SECTIONS
 from inference_blueprints.report.plan.sections.budgets import BUDGETS
 from inference_blueprints.report.plan.sections.cost import PLATFORM_COST
+from inference_blueprints.report.plan.sections.memory import lengths_by_way
 from inference_blueprints.report.plan.short_plan import headline, print_short_plan, warnings_of
 from inference_blueprints.report.plan.summary import as_dict, chosen_sections, summarise
 from inference_blueprints.serving.traffic import own_means
@@ -288,3 +289,46 @@ def test_the_longest_request_is_that_of_the_engine(changed: ChangedScene) -> Non
     (memory,) = as_dict(_summary(scene))["memory"]
     assert memory["longestRequestTokens"] == engine.max_model_len
     assert f"longest    {engine.max_model_len:,} tokens" in _printed(_summary(scene), "quickstart-g6e", 80)
+
+
+def _long_prompts_at_night(spec: dict[str, Any]) -> None:
+    """Give a queue long prompts with images, and a deployment of its own."""
+    [model] = spec["models"]
+    [main] = model["deployments"]
+    model["workload"]["inputTokens"] = {"mean": 1000, "max": 4000}
+    model["media"] = {"imagesPerRequest": 4, "tokensPerImage": 1000, "allowedDomains": ["a.example"]}
+    model["deployments"].append({**main, "name": "night"})
+    spec["pools"][0]["nodes"]["max"] = 9
+    arn = "arn:aws:iam::111122223333:role/ads"
+    spec["teams"] = [{"name": "ads", "principals": [arn], "monthlyBudgetUsd": 10}]
+    workload = {
+        "inputTokens": {"mean": 20000, "max": 30000},
+        "outputTokens": 100,
+        "promptImages": {"mean": 1.5, "max": 4},
+    }
+    rates = {"usdPerMillionInputTokens": 0.1, "usdPerMillionOutputTokens": 0.4}
+    queue = {"name": "nightly", "model": model["name"], "deployments": ["night"], "workload": workload}
+    spec["batch"] = {"queues": [{**queue, "rates": rates, "load": {"requestsPerDay": 1000}}]}
+
+
+def test_lengths_and_images_are_shown_by_way_in(changed: ChangedScene) -> None:
+    """`promptImages` was checked and shown nowhere; only the longest request of a way in was."""
+    summary = _summary(changed(_long_prompts_at_night))
+    short = " ".join(_printed(summary, "night.yaml", 80, []).split())
+    assert "queue 'nightly' 30,400, images of a prompt 1.5, at most 4" in short
+    assert "price qwen3-8b/" in short, "the other deployment's price is unknown"
+    live, night = as_dict(summary)["memory"]
+    assert [each["way"] for each in live["longestByWay"]] == ["real time"]
+    assert live["longestByWay"][0]["promptImagesMax"] is None
+    assert night["longestByWay"][0]["promptImagesMean"] == 1.5
+    assert night["longestByWay"][0]["inputTokensMean"] == 20_000
+    table = lengths_by_way(summary)
+    assert table.rows[1][1:] == (
+        "queue 'nightly'",
+        "20,000",
+        "30,000",
+        "100",
+        "400",
+        "1.5, at most 4",
+    )
+    assert lengths_by_way(_summary(changed(lambda spec: spec))).rows == ()
