@@ -49,11 +49,30 @@ from inference_blueprints.serving.estimates.cache_tiers import shared_cache_find
 from inference_blueprints.serving.estimates.disk import disk_findings
 from inference_blueprints.serving.estimates.node_copies import hub_findings
 from inference_blueprints.serving.resolved import ResolvedWorkers, UnresolvedError, engine_release, resolve
-from inference_blueprints.serving.traffic import model_traffic
+from inference_blueprints.serving.traffic import further_routes, model_traffic
 from inference_blueprints.spec import types as spec
 from inference_blueprints.spec.invalid_values import decidable, usable
 from inference_blueprints.spec.rule_table import findings_of
 from inference_contracts.errors import Finding
+
+#: Default quota of rules of an Application Load Balancer, without those that are its listeners' default
+#: (https://docs.aws.amazon.com/elasticloadbalancing/latest/application/load-balancer-limits.html).
+_LISTENER_RULES = 100
+
+
+def address_findings(blueprint: spec.Blueprint) -> Iterator[Finding]:
+    """Warn if the models' load balancer needs more rules than its default quota: one for each address."""
+    models = [model for _, model in usable(blueprint.spec.models)]
+    further = sum(len(further_routes(blueprint.spec, model)) for model in models)
+    if len(models) + further > _LISTENER_RULES:
+        message = (
+            f"got {len(models)} models, and {further} further addresses of queues and streaming jobs with "
+            "'deployments'; each is a rule of the models' load balancer, whose default quota is "
+            f"{_LISTENER_RULES}; request an increase (Service Quotas, Elastic Load Balancing: Rules per "
+            "Application Load Balancer), or create a second platform for some of the models"
+        )
+        yield Finding(("spec", "models"), message, "warning")
+
 
 #: Checks that look at the whole blueprint, as its rules do.
 SPEC_CHECKS = (*SUPPORT_CHECKS, *STREAMING_CHECKS)
@@ -70,6 +89,7 @@ def serving_findings(blueprint: spec.Blueprint) -> Iterator[Finding]:
     yield from findings_of(SPEC_CHECKS, blueprint)
     yield from decidable(node_system_findings, blueprint)
     yield from decidable(reboot_findings, blueprint)
+    yield from decidable(address_findings, blueprint)
     for index, _ in usable(blueprint.spec.models):
         yield from decidable(partial(_model_findings, index=index), blueprint)
 

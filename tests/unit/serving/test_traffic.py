@@ -13,13 +13,14 @@ from inference_blueprints.report.plan.section import Label
 from inference_blueprints.report.plan.sections.batch import BATCH_DAYS, BatchDaySummary
 from inference_blueprints.report.plan.sections.memory import MEMORY
 from inference_blueprints.report.plan.summary import summarise
+from inference_blueprints.serving.checks.serving_checks import address_findings
 from inference_blueprints.serving.engines.worker_sizing import held_tokens
 from inference_blueprints.serving.plan import build_plan
 from inference_blueprints.serving.resolved import resolve
 from inference_blueprints.serving.scaling.worker_load import worker_load
 from inference_blueprints.serving.traffic import further_routes, model_traffic, own_deployments, way_address
 from inference_blueprints.serving.way_capacity import longest_hours
-from inference_blueprints.spec.types import Objectives
+from inference_blueprints.spec.types import Objectives, StreamingJob
 from inference_contracts.errors import BlueprintError
 
 #: An ad server's short requests beside long ones at night, on deployments of their own.
@@ -118,6 +119,22 @@ def test_a_queue_on_all_deployments_has_the_address_of_the_model() -> None:
     [model], [queue] = spec.models, spec.batch.queues
     assert own_deployments(spec, model) == ("live", "night")
     assert (way_address(spec, queue), further_routes(spec, model)) == ("qwen", {})
+
+
+@pytest.mark.parametrize(("jobs", "severities"), [(4, []), (5, ["warning"])])
+def test_further_addresses_are_rules_of_the_load_balancer(jobs: int, severities: list[str]) -> None:
+    """Red if only models are counted: with the default quota, the 101st rule fails in a deployment."""
+    blueprint = loaded().blueprint
+    [model] = blueprint.spec.models
+    job: dict[str, Any] = {"model": model.name, "deployments": ["night"]}
+    changes = {
+        "models": [model, *(model.model_copy(update={"name": f"m{number}"}) for number in range(94))],
+        "streaming": [StreamingJob.model_construct(**job, name=f"j{number}") for number in range(jobs)],
+    }
+    spec = blueprint.spec.model_copy(update=changes)
+    found = [*address_findings(blueprint.model_copy(update={"spec": spec}))]
+    assert [each.severity for each in found] == severities
+    assert all("got 95 models, and 6 further addresses" in each.message for each in found)
 
 
 def test_the_plan_says_how_long_the_requests_of_each_way_are() -> None:
