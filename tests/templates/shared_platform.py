@@ -81,6 +81,7 @@ def _model(
                     "tensorParallelSize": size,
                     "replicas": {"min": least, "max": most},
                     "scaledBy": scaled_by,
+                    **({"requestsAtOnce": 60} if size > 1 else {}),
                 },
             }
         ],

@@ -18,12 +18,13 @@ from inference_blueprints.serving.performance import (
     role_capacity,
     served_requests_per_second,
     serves_its_peak,
+    speeds,
     time_to_first_token_ms,
     why_unknown,
 )
 from inference_blueprints.serving.resolved import ResolvedWorkers
 from inference_blueprints.serving.stacks.engine_process import engine_image
-from inference_blueprints.serving.traffic import own_part, queue_path
+from inference_blueprints.serving.traffic import model_traffic, own_part, queue_path
 from inference_blueprints.spec.invalid_values import usable
 from inference_blueprints.spec.types import EACH_TOKEN, FIRST_TOKEN, WHOLE_REQUEST, judge, tightest_ms
 from inference_contracts.errors import Finding
@@ -95,9 +96,10 @@ def longest_start(roles: Iterable[ResolvedWorkers]) -> WorkerStart:
 
 
 def shift_findings(roles: Sequence[ResolvedWorkers]) -> Iterator[Finding]:
-    """Check that `reclaimSeconds` is not below the minimum start of a deployment's elastic workers.
+    """Check that the shift knows what a deployment's elastic workers carry, and how long one takes to start.
 
-    On a pool that models share, they start on a node that runs, and without it have a time of their own.
+    `reclaimSeconds` is not below their minimum start. On a pool that models share, they start on a node that
+    runs, and without it have a time of their own.
 
     roles: Workers of every role of a deployment.
     """
@@ -105,6 +107,8 @@ def shift_findings(roles: Sequence[ResolvedWorkers]) -> Iterator[Finding]:
     moved = [role for role in roles if role.workers.scaled_by is not None]
     if shift is None or not moved:
         return
+    if not all(role.workers.is_lent for role in moved):
+        yield from _unknown_capacity(roles[-1])
     minimum, node = longest_start(moved).minimum, "a new node"
     if moved[0].pool.shared is not None:
         if "reclaim_seconds" not in shift.model_fields_set:
@@ -118,6 +122,30 @@ def shift_findings(roles: Sequence[ResolvedWorkers]) -> Iterator[Finding]:
             "so that the forecast looks as far ahead"
         )
         yield Finding(("spec", "capacityShift", "reclaimSeconds"), message)
+
+
+def _unknown_capacity(decoding: ResolvedWorkers) -> Iterator[Finding]:
+    """Refuse to lend capacity that nobody knows: the shift would lend nearly all of it.
+
+    Without a latency profile, a worker seems to carry as many requests as its KV cache holds. Files without
+    lengths of queues and jobs, longest prompts and shared pools were accepted before, and are warned.
+
+    decoding: Workers that write the answers. In their requests, the shift counts the demand of all roles.
+    """
+    if decoding.workers.requests_at_once is not None or speeds(decoding) is not None:
+        return
+    spec = decoding.blueprint.spec
+    is_new = any(pool.shared is not None for _, pool in usable(spec.pools)) or any(
+        way.kind != "realTime" or way.states_longest
+        for _, model in usable(spec.models)
+        for way in model_traffic(spec, model).ways
+    )
+    message = (
+        f"{why_unknown([decoding])}, so the capacity shift does not know how many requests a worker of "
+        f"{decoding.release} carries within its objectives, and would lend too much; add 'requestsAtOnce' "
+        "(1 or more), as you measured it, or remove 'capacityShift'"
+    )
+    yield Finding(decoding.path, message, "error" if is_new else "warning")
 
 
 def objective_findings(roles: Sequence[ResolvedWorkers]) -> Iterator[Finding]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from inference_blueprints.serving.engines.worker_sizing import worker_sizing
 from inference_blueprints.serving.estimates.request_estimates import prefill_seconds
@@ -14,6 +14,7 @@ from inference_blueprints.serving.performance import (
     best_within,
     concurrent_requests,
     covered_requests,
+    operation,
     prefill_ms,
     speeds,
     token_limit_ms,
@@ -103,6 +104,15 @@ def headroom(roles: tuple[ResolvedWorkers, ...], images: tuple[str, ...], pollin
 
 
 def worker_load(resolved: ResolvedWorkers) -> WorkerLoad:
+    """Return what one worker of a role carries: as the blueprint states, or as it is computed."""
+    computed, stated = _computed_load(resolved), resolved.workers.requests_at_once
+    if stated is None:
+        return computed
+    held = max(float(stated), computed.held)
+    return replace(computed, requests=float(stated), reason="as the blueprint states", held=held)
+
+
+def _computed_load(resolved: ResolvedWorkers) -> WorkerLoad:
     """Return what one worker of a role carries, from its latency profile (simulated) or its KV cache."""
     profile, workload = speeds(resolved), resolved.traffic.means
     ranks = resolved.data_parallel_size
@@ -132,13 +142,17 @@ def request_seconds(resolved: ResolvedWorkers) -> float | None:
     """Return the time of a request on a worker that carries as many as `worker_load` says (simulated).
 
     resolved: Workers that write answers.
-    Returns: Seconds. None without a latency profile.
+    Returns: Seconds. None without a latency profile, and where it ends before the number that is stated.
     """
-    profile = speeds(resolved)
+    profile, stated, means = speeds(resolved), resolved.workers.requests_at_once, resolved.traffic.means
     if profile is None:
         return None
-    at_once = max(1, concurrent_requests(resolved.traffic.means, worker_sizing(resolved)))
-    best, _ = _best(resolved, profile, at_once)
+    if stated is not None:
+        if covered_requests(profile, means, stated) < stated:
+            return None
+        at_stated = operation(profile, means, stated, decodes_only=resolved.role == "decode")
+        return at_stated.request_ms / _MS
+    best, _ = _best(resolved, profile, max(1, concurrent_requests(means, worker_sizing(resolved))))
     return best.concurrent_requests / best.requests_per_second
 
 

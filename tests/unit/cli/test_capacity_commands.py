@@ -342,7 +342,9 @@ def save_shared(*, load: int = 100_000) -> None:
     live, shop, _ = found["spec"]["models"]
     live["workload"]["peakRequestsPerSecond"] = 100
     shop["workload"]["peakRequestsPerSecond"] = 60
-    shop["deployments"][0]["aggregated"] |= {"tensorParallelSize": 1, "replicas": {"min": 1, "max": 8}}
+    workers = shop["deployments"][0]["aggregated"]
+    workers |= {"tensorParallelSize": 1, "replicas": {"min": 1, "max": 8}}
+    del workers["requestsAtOnce"]  # one GPU has a latency profile
     found["spec"]["batch"]["queues"][0]["load"] = {"requestsPerDay": load}
     save(found, "shared.yaml")
     for name, shift in (("live", 0), ("shop", 6)):

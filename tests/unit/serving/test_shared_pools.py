@@ -19,9 +19,12 @@ from inference_blueprints.report.plan.short_plan import warnings_of
 from inference_blueprints.report.plan.summary import as_dict, summarise
 from inference_blueprints.serving.nodes.node_share import pool_quota
 from inference_blueprints.serving.plan import build_plan
+from inference_blueprints.serving.resolved import resolve
 from inference_blueprints.serving.scaling.shift_of_plan import shift_configuration_of
+from inference_blueprints.serving.scaling.worker_load import request_seconds
 from inference_blueprints.spec.sections.pools.shared import shares
 from inference_blueprints.spec.types import Blueprint
+from inference_contracts.errors import BlueprintError
 from inference_contracts.shift_names import SharedPool, ShiftConfiguration
 from tests.templates.shared_platform import ACCELERATORS, FIRST, LENT, NODES, POOL, SECOND, document
 
@@ -133,6 +136,53 @@ def test_the_shift_knows_the_pool_and_sets_numbers_of_batch_itself() -> None:
     assert ShiftConfiguration.from_json(found.as_json()) == found
 
 
+def test_stated_requests_are_what_the_shift_and_scaling_count_with() -> None:
+    """Red if the shift lends by the KV cache or by the profile, though somebody measured a worker."""
+
+    def stated(number: int) -> Change:
+        return lambda spec: workers_of(spec, 0).update(requestsAtOnce=number)
+
+    blueprint = blueprint_of(stated(7))
+    by_name = {each.name: each.capacity for each in configuration_of(stated(7)).workers}
+    assert (by_name[FIRST], by_name[SECOND]) == (7, 60)
+    (process,) = build_plan(blueprint).models[0].deployments[0].workers
+    assert process.scaling is not None
+    guard = process.scaling.triggers[-1]
+    assert guard.target == pytest.approx(7 / 1.1, abs=0.01)
+    assert "7 requests, as the blueprint states" in guard.why
+
+    def seconds(number: int) -> float | None:
+        return request_seconds(resolve(blueprint_of(stated(number)), 0, 0)[-1])
+
+    # Fewer requests at once take less time each; beyond the end of the latency profile, nothing is known.
+    few, many = seconds(1), seconds(7)
+    assert few is not None
+    assert many is not None
+    assert few < many
+    assert seconds(100_000) is None
+
+
+def test_requests_of_elastic_prefill_workers_are_those_of_the_workers_that_decode() -> None:
+    """Red if a number of prefill workers, which the shift does not count with, is enough."""
+
+    def apart(**decode: Any) -> Change:
+        def change(spec: dict[str, Any]) -> None:
+            prefill = {**workers_of(spec, 1), "requestsAtOnce": 60}
+            fixed = {"pool": POOL, "tensorParallelSize": 4, "replicas": 1, **decode}
+            spec["pools"][0]["efa"] = True
+            spec["models"][1]["stack"] = {"dynamo": {}}
+            spec["models"][1]["deployments"][0] = {
+                "name": "main",
+                "disaggregated": {"prefill": prefill, "decode": fixed},
+            }
+
+        return change
+
+    with pytest.raises(BlueprintError, match=r"disaggregated\.decode: .* add 'requestsAtOnce'"):
+        blueprint_of(apart())
+    assert blueprint_of(apart(requestsAtOnce=60))
+
+
 def test_fixed_workers_are_no_part_of_what_is_shared() -> None:
     def fix(spec: dict[str, Any]) -> None:
         workers = workers_of(spec, 1)
@@ -161,10 +211,12 @@ def test_a_hand_over_is_the_drain_of_another_role_and_a_start_on_a_running_node(
     first = found.workers[0].handover_seconds
     assert first is not None
     assert drain + 50 < first < drain + 50 + 60, "weights of 16 GB"
-    unknown = configuration_of(
-        lambda spec: spec["models"][0].update(engine={"sglang": {}}, stack={"dynamo": {}})
-    )
-    assert (unknown.workers[0].handover_seconds or 0) >= 600
+
+    def other_engine(spec: dict[str, Any]) -> None:
+        spec["models"][0].update(engine={"sglang": {}}, stack={"dynamo": {}})
+        workers_of(spec, 0).update(requestsAtOnce=60)
+
+    assert (configuration_of(other_engine).workers[0].handover_seconds or 0) >= 600
 
     stated = configuration_of(lambda spec: spec["capacityShift"].update(reclaimSeconds=900))
     assert {each.handover_seconds for each in stated.workers} == {900}

@@ -228,6 +228,10 @@ class Workers(Section):
     """Number of workers, or its range with `scaledBy`."""
     scaled_by: ScaledBy | None = None
     """What decides how many workers of the range run. Required with a range."""
+    requests_at_once: int | None = Field(default=None, ge=1, le=100_000)
+    """Requests that one worker carries at once within the objectives, as you measured: scaling and the
+    capacity shift count with it. Without it, what follows from the latency profile; without a profile, what
+    the KV cache holds, and `capacityShift` requires it."""
     measured_start: MeasuredStart | None = None
     """Start times of a worker on a new node that you measured. Elastic workers keep a reserve for it."""
     tensor_parallel_size: int = Field(ge=1, le=64)
