@@ -72,8 +72,9 @@ class BatchQueue(Section):
     workload: RequestLengths | None = None
     """Lengths of its requests. Without it, those of the model's `workload`."""
     deployments: list[Name] = Field(default_factory=list, max_length=5)
-    """Deployments of the model that answer its jobs, behind a route of their own. Requests in real time go
-    only to the others, if there are any. Without it, all. Queues of one model name the same ones."""
+    """Names of the model's deployments that answer its jobs, at an address of their own, such as `[night]`.
+    Requests in real time go only to the others, if there are any. Without it, those behind the model's own
+    address. Queues of one model name the same ones."""
 
 
 class PromptTemplate(Section):

@@ -200,7 +200,8 @@ class RealTime(Section):
     """How long a caller waits for the whole answer, in milliseconds. Then it goes on with a value of its own,
     the fallback."""
     fallback_percent: float = Field(default=1.0, gt=0.0, le=100.0)
-    """Largest share of calls that may end with the fallback, in percent."""
+    """Largest share of calls that may end with the fallback, in percent. With 1, the deadline is an objective
+    for 99 % of the requests."""
 
     @property
     def objective(self) -> Objective:
@@ -313,9 +314,10 @@ class Model(Section):
     workload: ModelWorkload | None = None
     """Requests in real time. Required, unless a queue or a streaming job of the model has a `workload`."""
     objectives: Objectives = default({})
-    """Latency objectives."""
+    """Latency objectives, such as `{timeToFirstTokenMs: {p90: 500}}`."""
     priority: int | None = Field(default=None, ge=0, le=100)
-    """Who comes first on pools with `shared`: 100 before 0. Required for models on such a pool."""
+    """Who gets workers first on pools with `shared`: the model with the higher number, from 0 to 100.
+    Required for models on such a pool, and without effect on other pools."""
     real_time: RealTime | None = None
     """Callers with a deadline. `make run` sends their requests from a Java server and reports fallbacks."""
     routing: Routing = default({"kvAware": {}})
@@ -335,7 +337,8 @@ class Model(Section):
     """Parsers of reasoning and tool calls. Without it, the catalogue's for the model."""
     # A load balancer's rule supports five target groups, and this quota cannot be raised.
     deployments: list[Deployment] = Field(min_length=1, max_length=5)
-    """Sets of workers. All of them are behind the same route."""
+    """Sets of workers. All of them are behind the model's address, except those that a queue or a streaming
+    job names under its own `deployments`."""
     frontend: Frontend | None = None
     """Frontends of each deployment. Without it, the library chooses their number and size. Only on Dynamo."""
 

@@ -24,23 +24,23 @@ WHOLE_REQUEST: Final = "requestMs"
 
 
 class LatencyPercentiles(Section):
-    """Limits on percentiles of a latency. A higher percentile has no lower limit."""
+    """Limits on a latency by percentile, such as `{p50: 200, p99: 1000}`: the higher, the longer."""
 
     p50: float | None = Field(default=None, gt=0.0)
-    """The median, in milliseconds."""
+    """Limit for half of the requests (the median), in milliseconds: with 200, half take at most 200 ms."""
     p90: float | None = Field(default=None, gt=0.0)
-    """90th percentile, in milliseconds."""
+    """Limit for 90 % of the requests, in milliseconds."""
     p95: float | None = Field(default=None, gt=0.0)
-    """95th percentile, in milliseconds."""
+    """Limit for 95 % of the requests, in milliseconds."""
     p99: float | None = Field(default=None, gt=0.0)
-    """99th percentile, in milliseconds."""
+    """Limit for 99 % of the requests, in milliseconds."""
 
 
 class Objectives(Section):
     """Latency objectives of the deployments, each for one or more percentiles of the requests."""
 
     time_to_first_token_ms: LatencyPercentiles | None = None
-    """Time to first token."""
+    """Time to first token: from sending a request to the first token of its answer."""
     time_per_output_token_ms: LatencyPercentiles | None = None
     """Time per output token: the mean of a request, from its first token to its last."""
     request_ms: LatencyPercentiles | None = None

@@ -148,9 +148,9 @@ class Pool(Section):
     image_acceleration: ImageAcceleration = default({"sociParallelPull": {}})
     """Source of a new node's images. Without it, the node pulls them in parallel."""
     shared: SharedUse | None = None
-    """Several models share the pool by the hour. Their largest numbers of workers may then together exceed
-    it, and `capacityShift` decides each minute how many each has. Models on it need a `priority`. Only on
-    EKS."""
+    """With `shared: {}`, several models share the pool by the hour. Their largest numbers of workers may then
+    together exceed it, and the section `capacityShift`, which is required, decides each minute how many each
+    has. Models on it need a `priority`. Only on EKS."""
     repaired_by: RepairOwner = "karpenter"
     """Who replaces broken nodes. `karpenter`: on EKS, Karpenter's node repair, which is on for all pools or
     for none; on ECS, what ECS and EC2 do themselves. `gpuHealth`: that section of this file. `nvSentinel`: an

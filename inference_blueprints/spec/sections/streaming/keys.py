@@ -163,8 +163,9 @@ class StreamingJob(Section):
     workload: RequestLengths | None = None
     """Lengths of its requests. Without it, those of the model's `workload`, whose peak includes its calls."""
     deployments: list[Name] = Field(default_factory=list, max_length=5)
-    """Deployments of the model that answer its calls, behind a route of their own. Requests in real time go
-    only to the others, if there are any. Without it, all."""
+    """Names of the model's deployments that answer its calls, at an address of their own, such as `[clicks]`.
+    Requests in real time go only to the others, if there are any. Without it, those behind the model's own
+    address."""
     # ParallelismPerKPU x 64 KPUs, the default quota:
     # https://docs.aws.amazon.com/managed-flink/latest/java/how-scaling.html
     parallelism: int | None = Field(default=None, ge=1, le=512)

@@ -11,12 +11,13 @@ from inference_blueprints.spec.sections.images.keys import ImageRequests
 
 
 class TokenLengths(Section):
-    """Lengths of prompts or answers, in tokens."""
+    """Lengths of prompts or answers, in tokens, such as `{mean: 1000, max: 4000}`."""
 
     mean: int = Field(ge=1, le=10_000_000)
-    """Mean length."""
+    """Mean length, in tokens."""
     max: int | None = Field(default=None, ge=1, le=10_000_000)
-    """Longest. Workers accept at least such a request. Without it, four times the mean."""
+    """Longest, in tokens, at least `mean`. Workers are planned to accept it. Without it, four times the
+    mean."""
 
 
 def _form_of_lengths(value: Any) -> str:
@@ -46,10 +47,10 @@ def stated_maximum(lengths: int | TokenLengths) -> int | None:
 
 
 class PromptImages(Section):
-    """Images in prompts. Their tokens are a part of `inputTokens`."""
+    """Images in prompts, such as `{mean: 1.5, max: 4}`. Their tokens are a part of `inputTokens`."""
 
     mean: float = Field(ge=0.0, le=1000.0)
-    """Mean number of images of a prompt."""
+    """Mean number of images of a prompt, at most `max`. Prompts without images count as 0."""
     max: int = Field(ge=1, le=1000)
     """Most images of a prompt, at most `media.imagesPerRequest`."""
 
@@ -58,7 +59,8 @@ class Day(Section):
     """How the rate of requests changes over a day, in UTC."""
 
     hours: list[Annotated[float, Field(ge=0.0, le=1.0)]] = Field(min_length=24, max_length=24)
-    """Share of the peak in each hour, from 0 to 1, beginning at 00:00 UTC."""
+    """24 shares of `peakRequestsPerSecond`, each from 0 to 1: the first from 00:00 to 01:00 UTC. 0.5 is half
+    of the peak."""
 
 
 class ModelWorkload(Section):
@@ -66,34 +68,39 @@ class ModelWorkload(Section):
 
     # Given values are at least 1: pydantic does not check a default.
     input_tokens: PromptTokens = 0
-    """Prompt length in tokens, including images: the mean, or mean and longest. Required, except with
-    `task: images`."""
+    """Prompt length in tokens, including those of images: the mean as a number such as `1000`, or
+    `{mean: 1000, max: 4000}` with the longest. Required, except with `task: images`."""
     output_tokens: AnswerTokens = 0
-    """Answer length in tokens: the mean, or mean and longest. Required with `task: generate`."""
+    """Answer length in tokens: the mean as a number such as `200`, or `{mean: 200, max: 500}` with the
+    longest. Required with `task: generate`."""
     images: ImageRequests | None = None
     """Images that a request asks for. Required with `task: images`, in place of tokens."""
     shared_prefix_ratio: float = Field(default=0.0, ge=0.0, lt=1.0)
-    """Fraction of prompt tokens that are a prefix shared with other requests, from 0 to below 1."""
+    """Fraction of prompt tokens that are a prefix shared with other requests, such as a system prompt: from 0
+    to below 1."""
     prompt_images: PromptImages | None = None
-    """Images in prompts. Requires `media`."""
+    """Number of images in a prompt. Requires `media` of the model."""
     peak_requests_per_second: float = Field(gt=0.0, le=1_000_000.0)
     """Requests per second in the busiest minute."""
     day: Day | None = None
-    """How the rate changes over a day, and so what real time leaves to batch. Without it, the peak lasts all
-    day."""
+    """How the rate changes over a day, and so what real time leaves to batch on the same workers. Without it,
+    the peak lasts all day."""
 
 
 class RequestLengths(Section):
     """Requests of a queue or of a streaming job. Their number follows from `load`."""
 
     input_tokens: PromptTokens
-    """Prompt length in tokens, including images: the mean, or mean and longest."""
+    """Prompt length in tokens, including those of images: the mean as a number such as `20000`, or
+    `{mean: 20000, max: 30000}` with the longest."""
     output_tokens: AnswerTokens
-    """Answer length in tokens: the mean, or mean and longest."""
+    """Answer length in tokens: the mean as a number such as `100`, or `{mean: 100, max: 200}` with the
+    longest."""
     shared_prefix_ratio: float = Field(default=0.0, ge=0.0, lt=1.0)
-    """Fraction of prompt tokens that are a prefix shared with other requests, from 0 to below 1."""
+    """Fraction of prompt tokens that are a prefix shared with other requests, such as a system prompt: from 0
+    to below 1."""
     prompt_images: PromptImages | None = None
-    """Images in prompts. Requires `media`."""
+    """Number of images in a prompt. Requires `media` of the model."""
 
 
 class Workload(Section):
