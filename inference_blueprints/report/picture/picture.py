@@ -388,7 +388,10 @@ def _frontends(scene: Scene, model_tags: Mapping[str, Tag]) -> Block:
 def _entry_point_words(deployment: DeploymentPlan, routing: str) -> str:
     """Return such as ``2 KV-aware frontends``, or ``no router, 2 servers``."""
     if deployment.entry_point.is_worker:
-        return f"no router, {counted(deployment.entry_point.replicas, 'server')}"
+        entry = deployment.entry_point
+        # Those that may all go would stand there as 0 servers.
+        least = "" if entry.replicas else "0 to "
+        return f"no router, {least}{counted(entry.replicas or entry.maximum, 'server')}"
     noun = "llm-d router" if deployment.picker else _ROUTER_NOUNS[routing]
     return counted(deployment.entry_point.replicas, noun)
 

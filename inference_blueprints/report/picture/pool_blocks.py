@@ -224,7 +224,7 @@ def _pool(pool: Pool, scene: Scene, tags: Mapping[str, Tag], columns: int) -> Bl
     blocks: list[Block] = [facts]
     if boxes:
         blocks.append(grid(boxes, columns=_NODE_COLUMNS[columns], gap=8))
-        blocks.append(VerticalStack(_worker_lines(roles_of_pool(scene.plan, pool.name), tags), gap=2))
+        blocks.append(VerticalStack(_worker_lines(pool, scene, tags), gap=2))
     return Frame(pool.name, VerticalStack(blocks, gap=8), _POOL)
 
 
@@ -250,10 +250,22 @@ def _usage(pool: Pool, scene: Scene, nodes: int) -> str:
     return f"{nodes} of {pool.nodes.max} {scene.machines.lower()}{shared}"
 
 
-def _worker_lines(roles: list[Worker], tags: Mapping[str, Tag]) -> list[Block]:
-    """Return a block a deployment: a line for each role says how many there are and what each holds."""
+def _worker_lines(pool: Pool, scene: Scene, tags: Mapping[str, Tag]) -> list[Block]:
+    """Return a block a deployment: a line for each role says how many there are and what each holds.
+
+    On a shared pool, another line has the priority of the model.
+    """
+    roles = roles_of_pool(scene.plan, pool.name)
+    priorities = {model.name: model.priority for model in scene.blueprint.spec.models if pool.shared}
     return [
-        TaggedLines(tags[model], f"{model}/{deployment}", tuple(map(_worker_words, own)))
+        TaggedLines(
+            tags[model],
+            f"{model}/{deployment}",
+            (
+                *map(_worker_words, own),
+                *([f"priority {priorities[model]}"] if priorities.get(model) is not None else []),
+            ),
+        )
         for (model, deployment), own in groupby(roles, key=lambda worker: (worker.model, worker.deployment))
     ]
 

@@ -75,6 +75,10 @@ def test_a_shared_pool_needs_and_costs_its_own_nodes() -> None:
     assert f"on {ACCELERATORS} accelerators" in drawn
     assert "shared by priority" in drawn
     assert "0 to 16 workers of 1 GPU" in drawn
+    assert "priority 80" in drawn
+    assert "no router, 0 to 16 servers" in drawn
+    # The plan said 600 s, though each role of the pool looks as far ahead as its hand-over takes.
+    assert "may reach within 159 s" in tables["Capacity shift"].notes[0]
 
 
 def test_the_plan_says_who_comes_first_and_how_long_a_hand_over_takes() -> None:

@@ -33,7 +33,7 @@ class ShiftSummary:
     safety_percent: int
     """Margin above the forecast."""
     reclaim_seconds: int
-    """How far it looks ahead."""
+    """How far it looks ahead, in seconds: on a shared pool the hand-over time of the role."""
 
 
 def summarise_shift(blueprint: Blueprint, plan: ServingPlan) -> Iterator[ShiftSummary]:
@@ -51,7 +51,9 @@ def summarise_shift(blueprint: Blueprint, plan: ServingPlan) -> Iterator[ShiftSu
             batch_places=shift.batch_places.get(each.model, 0),
             carried_out=shift.action == "shift",
             safety_percent=shift.safety_percent,
-            reclaim_seconds=shift.reclaim_seconds,
+            reclaim_seconds=round(
+                shift.reclaim_seconds if each.handover_seconds is None else each.handover_seconds
+            ),
         )
 
 
@@ -60,10 +62,12 @@ def capacity_shift(summary: PlanSummary) -> TextTable:
     first = next(iter(summary[SHIFT]), None)
     notes: tuple[str, ...] = ()
     if first:
+        ahead = sorted({each.reclaim_seconds for each in summary[SHIFT]})
+        within = " to ".join(str(each) for each in dict.fromkeys((ahead[0], ahead[-1])))
         acts = "carried out" if first.carried_out else "recorded, and not carried out"
         notes = (
             f"Decisions are {acts}. Floors cover what the demand may reach within "
-            f"{first.reclaim_seconds} s, with a margin of {first.safety_percent} %; "
+            f"{within} s, with a margin of {first.safety_percent} %; "
             "how, and how to freeze it: docs/capacity-shift.md.",
         )
     return TextTable(
