@@ -179,6 +179,20 @@ def roles_scale_together(spec: Spec) -> Iterator[Finding]:
 
 
 @rule
+def stated_requests_are_counted_with(spec: Spec) -> Iterator[Finding]:
+    """Check that something follows the load of workers whose requests at once are stated."""
+    loaded = {placed.deployment.path for placed, _, _ in _loads(spec)}
+    for placed in each_workers(spec):
+        stated = placed.workers.requests_at_once
+        if stated is not None and placed.deployment.path not in loaded:
+            message = (
+                f"got {stated}, but no workers of {placed.deployment.release} follow the load, so nothing "
+                "counts with it; give them a range and 'scaledBy: {load: {}}', or remove it"
+            )
+            yield Finding((*placed.path, "requestsAtOnce"), message, "warning")
+
+
+@rule
 def pool_has_an_alternative(spec: Spec) -> Iterator[Finding]:
     """Check that a pool that grows with the load has several instance types, or reserved capacity."""
     pools = {pool.name: (index, pool) for index, pool in usable(spec.pools)}
