@@ -160,6 +160,25 @@ def ways_in_name_deployments(spec: Spec) -> Iterator[Finding]:
 
 
 @rule
+def deployments_have_requests(spec: Spec) -> Iterator[Finding]:
+    """Check that requests reach each deployment of a model that has none in real time."""
+    for index, model in usable(spec.models):
+        ways = [way for _, way in _ways(spec) if way.model == model.name]
+        # One without deployments goes to those that nobody names.
+        if model.workload is not None or not ways or not all(way.deployments for way in ways):
+            continue
+        named = {name for way in ways for _, name in usable(way.deployments)}
+        for place, deployment in usable(model.deployments):
+            if deployment.name not in named:
+                message = (
+                    "no requests reach it: the model has no 'workload', and its queues and streaming jobs "
+                    "name other deployments; remove it, or name it in one of them, or add the model's "
+                    "'workload'"
+                )
+                yield Finding(("spec", "models", index, "deployments", place), message)
+
+
+@rule
 def queues_of_a_model_share_deployments(spec: Spec) -> Iterator[Finding]:
     """Check that all queues of a model name the same deployments: the same workers send their requests."""
     first: dict[str, BatchQueue] = {}
