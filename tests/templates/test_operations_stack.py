@@ -116,6 +116,8 @@ def test_health_evicts_serving_pods_alone(replacing: Templates, observing: Templ
     assert binding["roleRef"]["kind"] == "Role"
     assert binding["subjects"] == replacing.manifest(STACK, "ClusterRoleBinding", GROUP)["subjects"]
     assert "pods/eviction" not in json.dumps(observing.by_stack[STACK])
+    # A role that leaves the manifest would stay in the cluster with its rights.
+    assert observing.manifest(STACK, "Role", GROUP)["rules"] == []
 
 
 def test_health_that_observes_can_only_read_the_cluster(observing: Templates) -> None:

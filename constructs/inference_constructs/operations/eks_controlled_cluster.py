@@ -142,7 +142,11 @@ class EksControlledCluster(ControlledCluster):
         rules: Sequence[Mapping[str, Any]],
         model_rules: Sequence[Mapping[str, Any]],
     ) -> None:
-        """Add an access entry that gives a role a group, and what the group may do."""
+        """Add an access entry that gives a role a group, and what the group may do.
+
+        Both roles are always there, with or without rules: ``kubectl apply --prune`` leaves a Role that a
+        manifest no longer has, with its rights (kubectl, ``pkg/util/prune``, lists the kinds that it removes).
+        """
         access = Construct(scope, "Access")
         eks.CfnAccessEntry(
             access,
@@ -158,8 +162,8 @@ class EksControlledCluster(ControlledCluster):
             "Permissions",
             cluster=self._cluster,
             manifest=[
-                *(_granted(group, "ClusterRole", rules, {}) if rules else []),
-                *(_granted(group, "Role", model_rules, among_models) if model_rules else []),
+                *_granted(group, "ClusterRole", rules, {}),
+                *_granted(group, "Role", model_rules, among_models),
             ],
         )
 

@@ -72,6 +72,7 @@ class RunningCluster:
             family=family,
             networkMode="host",
             requiresCompatibilities=["EC2"],
+            executionRoleArn="arn:aws:iam::000000000000:role/execution",
             containerDefinitions=[container],
         )
         return str(answer["taskDefinition"]["taskDefinitionArn"])

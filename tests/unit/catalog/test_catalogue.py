@@ -182,7 +182,7 @@ assert data() == ["models.json"], data()
 catalog.latency_profile("Qwen/Qwen3-8B", "l40s", 1, "vllm")
 assert data() == ["l40s-tp1.json", "models.json"], data()
 catalog.instance_type("g6e.2xlarge")
-hardware = ["accelerators.json", "instance_types.csv", "processors.json", "us-east-1.csv"]
+hardware = ["accelerators.json", "instance_types.csv", "us-east-1.csv"]
 read = sorted([*hardware, "l40s-tp1.json", "models.json"])
 assert data() == read, data()
 heavy = {"aws_cdk", "pydantic", "yaml", "numpy", "jinja2", "rich", "typer"} & sys.modules.keys()
