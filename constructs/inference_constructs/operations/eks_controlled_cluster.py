@@ -145,7 +145,7 @@ class EksControlledCluster(ControlledCluster):
         """Add an access entry that gives a role a group, and what the group may do.
 
         Both roles are always there, with or without rules: ``kubectl apply --prune`` leaves a Role that a
-        manifest no longer has, with its rights (kubectl, ``pkg/util/prune``, lists the kinds that it removes).
+        manifest no longer has, with its rights (kubectl, ``pkg/util/prune``: the kinds that it removes).
         """
         access = Construct(scope, "Access")
         eks.CfnAccessEntry(
