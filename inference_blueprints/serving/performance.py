@@ -299,8 +299,9 @@ def speeds(
     find: Source of profiles; the catalogue by default.
     means: Requests of one way in; those of the deployment by default.
     """
-    profile = _own_profile(resolved, find)
-    if profile is None or uncovered(profile, means or resolved.traffic.means, resolved.role):
+    means = means or resolved.traffic.means
+    profile = _own_profile(resolved, find, means)
+    if profile is None or uncovered(profile, means, resolved.role):
         return None
     return profile
 
@@ -316,7 +317,7 @@ def why_unknown(roles: Iterable[ResolvedWorkers]) -> str:
     """
     roles = tuple(roles)
     for resolved in roles:
-        profile = _own_profile(resolved, catalog.latency_profile)
+        profile = _own_profile(resolved, catalog.latency_profile, resolved.traffic.means)
         if profile is None:
             return NO_PROFILE
         if reason := uncovered(profile, resolved.traffic.means, resolved.role):
@@ -327,10 +328,10 @@ def why_unknown(roles: Iterable[ResolvedWorkers]) -> str:
     return ""
 
 
-def _own_profile(resolved: ResolvedWorkers, find: ProfileFinder) -> LatencyProfile | None:
-    """Return the latency profile of workers, whatever their requests; None if the model writes no text."""
+def _own_profile(resolved: ResolvedWorkers, find: ProfileFinder, means: Workload) -> LatencyProfile | None:
+    """Return the latency profile of workers, however long their requests; None if none writes text."""
     size = resolved.tensor_parallel_size
-    writes = resolved.model.task == "generate" and resolved.traffic.means.output_tokens > 0
+    writes = resolved.model.task == "generate" and means.output_tokens > 0
     if not writes or resolved.workers.accelerators != size or resolved.workers.expert_parallel:
         return None
     return find(resolved.device_shape.name, resolved.accelerator.name, size, resolved.model.engine.chosen)

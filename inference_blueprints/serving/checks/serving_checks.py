@@ -125,8 +125,9 @@ def _model_findings(blueprint: spec.Blueprint, index: int) -> Iterator[Finding]:
             for finding in _workers_findings(resolved, arguments_are_right=arguments_are_right)
         ]
         yield from found
-        has_lengths = model_traffic(blueprint.spec, model).means.input_tokens or model.makes_images
-        if arguments_are_right and has_lengths and not _wrong(found):
+        means = model_traffic(blueprint.spec, model).means
+        has_size = means.images if model.makes_images else means.input_tokens
+        if arguments_are_right and has_size and not _wrong(found):
             yield from experimental_findings(roles)
             pair = [*disaggregation_findings(roles)]
             yield from pair

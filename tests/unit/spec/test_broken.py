@@ -54,6 +54,7 @@ def test_there_are_many_cases() -> None:
     assert len({case.id for case in CASES}) == len(CASES)
 
 
+@pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("case", CASES)
 def test_every_problem_is_reported_and_no_other(case: dict[str, Any]) -> None:
     text = text_of(case)

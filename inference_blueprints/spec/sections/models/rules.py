@@ -79,7 +79,9 @@ def objective_is_stated_once(spec: Spec) -> Iterator[Finding]:
         path = ("spec", "models", index, "objectives")
         for kind in LATENCY_NAMES:
             section = getattr(model.objectives, to_snake(kind))
-            if section is not None and not section.model_dump(exclude_none=True):
+            if section is not None and all(
+                getattr(section, name) is None for name in type(section).model_fields
+            ):
                 yield Finding((*path, kind), "got no percentile; state at least one of p50, p90, p95 and p99")
         seen: dict[tuple[str, float], Objective] = {}
         for each in model.objectives.stated:

@@ -100,6 +100,19 @@ def requests_are_stated(spec: Spec) -> Iterator[Finding]:
 
 
 @rule
+def answers_of_ways_have_a_length(spec: Spec) -> Iterator[Finding]:
+    """Check that answers to a queue or a streaming job have tokens, of a model that writes text."""
+    writing = {model.name for _, model in usable(spec.models) if model.task == "generate"}
+    for path, way in _ways(spec):
+        if way.workload and way.model in writing and not mean_tokens(way.workload.output_tokens):
+            message = (
+                f"got 0, but model {quote(way.model)} writes text; state the mean length of answers as 1 or "
+                "more"
+            )
+            yield Finding((*path, "workload", "outputTokens"), message)
+
+
+@rule
 def longest_requests_are_not_below_the_mean(spec: Spec) -> Iterator[Finding]:
     """Check that the longest prompt and the longest answer are at least as long as the mean ones."""
     for index, model in usable(spec.models):
@@ -224,6 +237,8 @@ def days_have_requests(spec: Spec) -> Iterator[Finding]:
         if day is None:
             continue
         path: Path = ("spec", "models", index, "workload", "day", "hours")
-        if max(share for _, share in usable(day.hours)) != 1:
+        shares = [share for _, share in usable(day.hours)]
+        # One that is no share may be that of the peak.
+        if len(shares) == len(day.hours) and max(shares) != 1:
             message = "none of the shares is 1, which is the hour of the peak; divide all by the largest"
             yield Finding(path, message)
