@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any, Final, Literal, Self
 
 #: What the capacity shift does with its decisions: only record them, or carry them out.
@@ -136,21 +136,30 @@ class ShiftConfiguration:
     """Places of batch by model, if no interactive request needs the model."""
     shared_pools: tuple[SharedPool, ...] = ()
     """Pools that models share by the hour. On these the shift also sets ceilings."""
+    batch_releases: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Releases that serve a queue by model, also those of fixed workers. A model that is missing serves batch
+    with all of its releases."""
 
     def shares(self, workers: ShiftedWorkers) -> bool:
         """Return whether workers are on a pool that models share by the hour."""
         return any(each.pool == workers.pool for each in self.shared_pools)
 
+    def serves_batch(self, workers: ShiftedWorkers) -> bool:
+        """Return whether a queue uses the release of workers."""
+        return workers.release in self.batch_releases.get(workers.model, (workers.release,))
+
     def batch_share(self, workers: ShiftedWorkers) -> int:
         """Return the places of batch that belong to workers, if nothing else uses them.
 
-        The places of a model are divided among its releases by what they carry. Each role of a release has
-        all of its release's places: a request needs both.
+        The places of a model are divided among its releases that serve a queue, by what they carry. Each role
+        of a release has all of its release's places: a request needs both.
         """
         places = self.batch_places.get(workers.model, 0)
+        if not places or not self.serves_batch(workers):
+            return 0
         carried: dict[str, float] = {}
         for each in self.workers:
-            if each.model == workers.model:
+            if each.model == workers.model and self.serves_batch(each):
                 carried[each.release] = max(carried.get(each.release, 0.0), each.capacity * each.most)
         # Rounded down, so that all together never exceed the model's.
         return int(places * carried[workers.release] / sum(carried.values()))
@@ -169,5 +178,8 @@ class ShiftConfiguration:
                 "workers": tuple(ShiftedWorkers(**each) for each in found["workers"]),
                 "queues": tuple(ShiftedQueue(**each) for each in found["queues"]),
                 "shared_pools": tuple(SharedPool(**each) for each in found.get("shared_pools", ())),
+                "batch_releases": {
+                    model: tuple(names) for model, names in found.get("batch_releases", {}).items()
+                },
             }
         )

@@ -46,12 +46,23 @@ class DemandReader:
     workers: The workers whose demand is read.
     metrics: CloudWatch's PromQL.
     cloudwatch: CloudWatch's client, for metrics of the embedded format.
+    batch_releases: Releases that serve a queue, by model. A model that is missing serves batch with all.
     """
 
     def __init__(
-        self, platform: str, workers: Sequence[ShiftedWorkers], metrics: CloudWatchPromql, cloudwatch: Any
+        self,
+        platform: str,
+        workers: Sequence[ShiftedWorkers],
+        metrics: CloudWatchPromql,
+        cloudwatch: Any,
+        batch_releases: Mapping[str, Sequence[str]] | None = None,
     ) -> None:
         self._platform, self._workers = platform, workers
+        self._batch_releases: dict[str, set[str]] = defaultdict(set)
+        for each in workers:
+            self._batch_releases[each.model].add(each.release)
+        for model, names in (batch_releases or {}).items():
+            self._batch_releases[model] = set(names)
         self._metrics, self._cloudwatch = metrics, cloudwatch
         self._all: dict[str, Bins] = defaultdict(dict)
         self._batch: dict[str, Bins] = defaultdict(dict)
@@ -135,17 +146,23 @@ class DemandReader:
             request["NextToken"] = answer["NextToken"]
 
     def _of_models(self) -> Mapping[str, Bins]:
-        """Return the requests in flight of all releases of each model, by the end of each bin."""
+        """Return the requests in flight of each model's releases that serve batch, by the end of each bin."""
         totals: dict[str, Bins] = defaultdict(dict)
-        for model, release in sorted({(each.model, each.release) for each in self._workers}):
+        for model, release in sorted(
+            (model, release) for model, names in self._batch_releases.items() for release in names
+        ):
             total = totals[model]
             for at, value in self._all.get(release, {}).items():
                 total[at] = total.get(at, 0.0) + value
         return totals
 
     def _real_time(self, workers: ShiftedWorkers, of_model: Bins) -> Iterator[tuple[float, float]]:
-        """Yield times and demand of a release. Batch's part is divided as all requests of the model are."""
-        batch = self._batch.get(workers.model, {})
+        """Yield times and demand of a release.
+
+        Batch's part is divided as all requests of the model's releases that serve batch are.
+        """
+        shares = workers.release in self._batch_releases[workers.model]
+        batch = self._batch.get(workers.model, {}) if shares else {}
         for at, value in self._all[workers.release].items():
             near = [batch[each] for each in range(at, at - _BATCH_SECONDS, -BIN_SECONDS) if each in batch]
             total = of_model.get(at, 0.0)

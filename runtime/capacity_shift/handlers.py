@@ -69,7 +69,11 @@ def _run() -> ShiftRun:
     return ShiftRun(
         configuration=configuration,
         demand=DemandReader(
-            cell.platform, configuration.workers, cell.metrics, aws_clients.client("cloudwatch")
+            cell.platform,
+            configuration.workers,
+            cell.metrics,
+            aws_clients.client("cloudwatch"),
+            configuration.batch_releases,
         ),
         cell=CellReader(cell.platform, configuration, numbers, cell.metrics),
         actuators=ShiftActuators(configuration, numbers, batch_table),

@@ -147,9 +147,10 @@ def explained_decision(
 ) -> Iterator[str]:
     """Yield sentences on a decision: first what it is, then why."""
     workers = moved.workers
+    places = f"batch may have {decision.batch_places} of {moved.places} places"
     yield (
         f"{workers.name} (model {workers.model}): the floor is {decision.floor} of {workers.least} to "
-        f"{workers.most} workers; batch may have {decision.batch_places} of {moved.places} places."
+        f"{workers.most} workers; {places if moved.places else 'no queue uses them'}."
     )
     if decision.forecast is not None and workers.handover_seconds:
         yield from _explained_replicas(decision.forecast, workers.handover_seconds)

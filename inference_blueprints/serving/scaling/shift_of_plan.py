@@ -11,9 +11,10 @@ from inference_blueprints.serving.nodes.node_share import pool_quota
 from inference_blueprints.serving.performance import role_capacity
 from inference_blueprints.serving.resolved import ResolvedWorkers, resolve
 from inference_blueprints.serving.scaling.worker_load import worker_load
+from inference_blueprints.serving.traffic import serving_deployments
 from inference_blueprints.serving.types import DeploymentPlan, Process, ServingPlan
 from inference_blueprints.spec.sections.pools.shared import shared_pools
-from inference_blueprints.spec.types import Blueprint, CapacityShift
+from inference_blueprints.spec.types import Blueprint, CapacityShift, Spec
 from inference_blueprints.spec.wording import Path
 from inference_catalog.charts import charts
 from inference_contracts.batch_limits import SHARDS_PER_WORKER
@@ -44,8 +45,8 @@ def shift_configuration_of(blueprint: Blueprint, plan: ServingPlan) -> ShiftConf
         for index, deployment in enumerate(model.deployments)
         for each in _shifted_workers(deployment, resolve(blueprint, model_index, index), managed, handovers)
     )
-    elastic = {each.model for each in workers}
-    models = {queue.model for queue in batch.queues}
+    batch_releases = _batch_releases(blueprint.spec, plan)
+    models = {each.model for each in workers if each.release in batch_releases.get(each.model, ())}
     return ShiftConfiguration(
         action=shift.action,
         safety_percent=shift.safety_percent,
@@ -53,8 +54,22 @@ def shift_configuration_of(blueprint: Blueprint, plan: ServingPlan) -> ShiftConf
         workers=workers,
         queues=tuple(_shifted_queues(blueprint, plan, workers)),
         shared_pools=tuple(_shared_pools(blueprint, workers)),
-        batch_places=dict.fromkeys(sorted(models & elastic), batch.workers.max * SHARDS_PER_WORKER),
+        batch_places=dict.fromkeys(sorted(models), batch.workers.max * SHARDS_PER_WORKER),
+        batch_releases=batch_releases,
     )
+
+
+def _batch_releases(spec: Spec, plan: ServingPlan) -> dict[str, tuple[str, ...]]:
+    """Return the releases that serve a queue, by model."""
+    names = {
+        queue.model: serving_deployments(spec, queue)  # all queues of a model name the same ones
+        for queue in (spec.batch.queues if spec.batch else ())
+    }
+    return {
+        model.name: tuple(each.release for each in model.deployments if each.name in names[model.name])
+        for model in plan.models
+        if model.name in names
+    }
 
 
 def _shifted_workers(

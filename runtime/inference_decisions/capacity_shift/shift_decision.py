@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -213,7 +214,8 @@ class _SharedPoolRule:
         return DeploymentDecision(
             name=view.name,
             floor=floor,
-            batch_places=0,
+            # Without a worker, a running job keeps one place all the same.
+            batch_places=math.ceil(view.batch_places * floor / view.maximum) if view.maximum else 0,
             lent=0.0,
             reasons=(reason, observed) if self.settings.action == "observe" else (reason,),
             forecast=None,

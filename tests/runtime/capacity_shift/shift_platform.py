@@ -222,7 +222,11 @@ class ShiftPlatform:
         return ShiftRun(
             configuration=self.configuration,
             demand=DemandReader(
-                PLATFORM, self.configuration.workers, self.series, boto3.client("cloudwatch")
+                PLATFORM,
+                self.configuration.workers,
+                self.series,
+                boto3.client("cloudwatch"),
+                self.configuration.batch_releases,
             ),
             cell=CellReader(PLATFORM, self.configuration, numbers, self.series),
             actuators=ShiftActuators(self.configuration, numbers, self.batch_table),

@@ -62,6 +62,26 @@ def test_a_late_line_of_a_batch_worker_is_no_demand_of_people() -> None:
     assert found[ONE.name].values[-1] == pytest.approx(5.0)
 
 
+@pytest.mark.parametrize(
+    ("serving", "expected"),
+    [
+        # Batch is on a deployment of its own that the shift does not move.
+        (("night",), (500.0, 20.0)),
+        (("one", "night"), (500.0 - 800.0 * 500 / 1300, 20.0)),
+    ],
+)
+def test_batch_is_taken_off_no_release_that_serves_no_queue(
+    serving: tuple[str, ...], expected: tuple[float, float]
+) -> None:
+    """Red if requests of a queue on other deployments lower real time's demand: floors fell at the peak."""
+    night = shifted_workers("night").release
+    series = Series({ONE.release: 500.0, TWO.release: 20.0, night: 800.0})
+    releases = {MODEL: tuple(shifted_workers(each).release for each in serving)}
+    batch_in_flight(800.0, at=NOW - 30)
+    found = DemandReader(PLATFORM, (ONE, TWO), series, boto3.client("cloudwatch"), releases).histories(NOW)
+    assert (found[ONE.name].values[-1], found[TWO.name].values[-1]) == pytest.approx(expected)
+
+
 def test_a_run_reads_only_what_is_new() -> None:
     series = Series({ONE.release: 20.0})
     demand = reader(series)

@@ -17,11 +17,13 @@ from inference_blueprints.serving.checks.serving_checks import address_findings
 from inference_blueprints.serving.engines.worker_sizing import held_tokens
 from inference_blueprints.serving.plan import build_plan
 from inference_blueprints.serving.resolved import resolve
+from inference_blueprints.serving.scaling.shift_of_plan import shift_configuration_of
 from inference_blueprints.serving.scaling.worker_load import worker_load
 from inference_blueprints.serving.traffic import further_routes, model_traffic, own_deployments, way_address
 from inference_blueprints.serving.way_capacity import longest_hours
 from inference_blueprints.spec.types import Objectives, StreamingJob
 from inference_contracts.errors import BlueprintError
+from inference_contracts.shift_names import ShiftConfiguration
 
 #: An ad server's short requests beside long ones at night, on deployments of their own.
 ADS = """
@@ -222,6 +224,31 @@ def test_a_deadline_decides_what_a_worker_carries() -> None:
     short = replace(workers, model=model.model_copy(update={"objectives": Objectives()}))
     assert worker_load(short).requests < worker_load(late).requests
     assert "the deadline of 300 ms" in worker_load(short).reason
+
+
+def elastic(*deployments: str) -> ShiftConfiguration:
+    """Return what a shift moves with elastic workers in real time, and a queue on these deployments."""
+    document = yaml.safe_load(ADS)
+    document["spec"].update(observability={}, capacityShift={"action": "shift"})
+    live = document["spec"]["models"][0]["deployments"][0]["aggregated"]
+    live.update(replicas={"min": 2, "max": 4}, scaledBy={"load": {}})
+    [queue] = document["spec"]["batch"]["queues"]
+    queue["deployments"] = [*deployments]
+    blueprint = parse_blueprint(yaml.safe_dump(document), "ads.yaml").blueprint
+    found = shift_configuration_of(blueprint, build_plan(blueprint))
+    assert found is not None
+    assert ShiftConfiguration.from_json(found.as_json()) == found
+    return found
+
+
+def test_batch_has_places_only_in_deployments_that_a_queue_uses() -> None:
+    """Red if batch's ceiling follows the load of workers that batch never uses."""
+    apart, shared = elastic("night"), elastic("live", "night")
+    assert apart.batch_releases == {"qwen": ("qwen-night",)}
+    assert apart.batch_places == {}
+    assert apart.batch_share(apart.workers[0]) == 0
+    assert shared.batch_releases == {"qwen": ("qwen-live", "qwen-night")}
+    assert shared.batch_share(shared.workers[0]) == shared.batch_places["qwen"] > 0
 
 
 @pytest.mark.parametrize(

@@ -27,7 +27,7 @@ class ShiftSummary:
     requests_per_worker: float
     """Requests in flight that one worker carries within the objectives."""
     batch_places: int
-    """Most places of batch in their model. Zero if batch does not use it."""
+    """Most places of batch in their model. Zero if batch does not use them."""
     carried_out: bool
     """Whether decisions are carried out, or only recorded."""
     safety_percent: int
@@ -48,7 +48,7 @@ def summarise_shift(blueprint: Blueprint, plan: ServingPlan) -> Iterator[ShiftSu
             floor_least=each.least,
             floor_most=each.most,
             requests_per_worker=round(each.capacity, 2),
-            batch_places=shift.batch_places.get(each.model, 0),
+            batch_places=shift.batch_places.get(each.model, 0) if shift.serves_batch(each) else 0,
             carried_out=shift.action == "shift",
             safety_percent=shift.safety_percent,
             reclaim_seconds=round(

@@ -103,6 +103,14 @@ def test_batch_gets_what_real_time_leaves_and_nobody_exceeds_the_pool() -> None:
     assert of(noon, "offpeak").ceiling == 0, "a role that serves batch alone goes to zero"
 
 
+@pytest.mark.parametrize(("floor", "places"), [(0, 0), (1, 1), (20, 8), (40, 16)])
+def test_places_of_workers_of_batch_follow_their_number(floor: int, places: int) -> None:
+    """Red if batch sends one request at a time to all workers that it was lent."""
+    lent = replace(OFFPEAK, batch_places=16, replicas=floor)
+    frozen = replace(SHIFT, freeze="frozen")
+    assert of(decided({}, lent, chosen=frozen), "offpeak").batch_places == places
+
+
 def test_batch_waits_until_workers_above_a_floor_have_ended() -> None:
     busy = replace(MATCHING, replicas=15)
     found = decided({"matching": flat(38.0), "shopper": flat(58.0)}, busy, SHOPPER, OFFPEAK)
