@@ -130,7 +130,7 @@ def chunk_ms(resolved: ResolvedWorkers, tokens: int) -> float | None:
 
     Returns: None without a latency profile, and beyond its end.
     """
-    profile = _own_profile(resolved, catalog.latency_profile)
+    profile = _own_profile(resolved, catalog.latency_profile, resolved.traffic.means)
     if profile is None or not profile.covers(prompt_tokens=tokens):
         return None
     return _interpolate(profile.prefill_isl, profile.prefill_ttft_ms, tokens)
