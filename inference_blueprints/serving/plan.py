@@ -135,4 +135,5 @@ def _deployment_plan(roles: tuple[ResolvedWorkers, ...]) -> DeploymentPlan:
         processes=elastic_processes(stack.processes(roles), roles),
         kv_transfer=kv_transfer(any_role),
         picker=stack.picker(roles),
+        is_waited_for=any_role.traffic.is_waited_for,
     )

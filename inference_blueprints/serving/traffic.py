@@ -108,6 +108,11 @@ class Traffic:
         return max((way.longest_request_tokens for way in self.ways), default=_LENGTH_STEP)
 
     @property
+    def is_waited_for(self) -> bool:
+        """Whether anybody waits for answers, so that objectives hold. For a queue's answers, nobody does."""
+        return not self.ways or any(way.kind != "queue" for way in self.ways)
+
+    @property
     def states_longest(self) -> bool:
         """Whether the file states the longest prompt of the way that has the longest requests."""
         longest = max(self.ways, key=lambda way: way.longest_request_tokens, default=None)
@@ -276,7 +281,13 @@ def _ways(spec: Spec, model: Model) -> Iterator[WayIn]:
     for job in _jobs(spec, model):
         if is_apart(job):
             names = tuple(job.deployments) or own
-            yield _way("streaming", job.name, names, job.workload or _required(model), job_means(model, job))
+            way = _way("streaming", job.name, names, job.workload or _required(model), job_means(model, job))
+            # It may send this much, whatever its mean is.
+            yield replace(
+                way,
+                longest_input=max(way.longest_input, job.prompt.max_input_tokens),
+                longest_output=max(way.longest_output, job.answer.max_tokens),
+            )
 
 
 def _of_queue(model: Model, queue: BatchQueue, own: tuple[str, ...]) -> WayIn:

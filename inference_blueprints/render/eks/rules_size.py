@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
+from inference_blueprints.serving.traffic import deployment_traffic
 from inference_blueprints.spec.types import Blueprint
 from inference_contracts.errors import Finding
 
@@ -33,6 +34,13 @@ def rules_bytes(blueprint: Blueprint) -> int:
     stated = (each for model in models for each in model.objectives.stated)
     objectives = len({(each.kind, each.percentile, each.limit_ms) for each in stated})
     letters = sum(len(model.name) + 1 for model in models)
+    # Rules on objectives leave out deployments of batch alone.
+    letters += sum(
+        len(f'release!~"{model.name}-{deployment.name}",')
+        for model in models
+        for deployment in (model.deployments if model.objectives.stated else ())
+        if not deployment_traffic(blueprint.spec, model, deployment).is_waited_for
+    )
     mixed = len({(model.stack.chosen, model.engine.chosen) for model in models}) > 1
     return (
         _ALWAYS

@@ -206,15 +206,17 @@ def _scopes(
 def _only(
     scope: _Scope, about: Sequence[DeploymentPlan], deployments: Sequence[DeploymentPlan]
 ) -> tuple[str, ...]:
-    """Return the matcher of some deployments; none if they are all.
+    """Return the matchers of some deployments; none if they are all.
 
-    Program and objectives are the same for all deployments of a model, numbers of GPUs are not.
+    Program and objectives are the same for all deployments of a model, numbers of GPUs are not. Objectives
+    do not hold for deployments of batch alone.
     """
-    if len(about) == len(deployments):
-        return ()
     label = "release" if scope.gpus else "model"
     names = dict.fromkeys(getattr(each, label) for each in about)
-    return (f'{label}=~"{"|".join(names)}"',)
+    batch = [each for each in deployments if scope.limit_ms and not each.is_waited_for]
+    only = () if len(about) + len(batch) == len(deployments) else (f'{label}=~"{"|".join(names)}"',)
+    left_out = [each.release for each in batch if not only or each.model in names]
+    return (*only, f'release!~"{"|".join(left_out)}"') if left_out else only
 
 
 def _releases(
@@ -230,7 +232,7 @@ def _releases(
     if recording.objective is None:
         yield scope
         return
-    model = objectives.get(deployment.model)
+    model = objectives.get(deployment.model) if deployment.is_waited_for else None
     for each in model.stated if model else ():
         if each.kind == recording.objective and _resolves(template, each):
             yield replace(scope, limit_ms=each.limit_ms, percentile=each.percentile)

@@ -28,6 +28,7 @@ from inference_blueprints.serving.nodes.node_share import node_share
 from inference_blueprints.serving.performance import fewest_replicas, serves_its_peak
 from inference_blueprints.serving.resolved import ResolvedWorkers
 from inference_blueprints.serving.traffic import TAIL_FACTOR, model_traffic
+from inference_blueprints.spec.types import ReplicaRange
 from inference_catalog.neuron import device_groups
 from inference_contracts.errors import Finding
 from inference_contracts.units import GIB, MIB, MIB_PER_GIB
@@ -212,9 +213,12 @@ def _with_size(resolved: ResolvedWorkers, size: int) -> ResolvedWorkers:
 
 
 def _workload_findings(memory: MemoryEstimate, resolved: ResolvedWorkers) -> list[Finding]:
-    """Check that the KV cache of all workers holds the concurrent requests at the peak."""
+    """Check that the KV cache of all workers holds the concurrent requests at the peak.
+
+    Batch alone sends as many as fit, and has no objectives that say how long one may take.
+    """
     workers, needed = resolved.workers.maximum, _kv_tokens(resolved)
-    if memory.kv_tokens >= needed:
+    if memory.kv_tokens >= needed or not resolved.traffic.is_waited_for:
         return []
     ranks = resolved.data_parallel_size
     each = "worker" if ranks == 1 else f"of a worker's {ranks} ranks"
@@ -222,7 +226,8 @@ def _workload_findings(memory: MemoryEstimate, resolved: ResolvedWorkers) -> lis
     enough = fewest_replicas(
         resolved, lambda more: _kv_tokens(more) <= memory.kv_tokens and serves_its_peak(more) is not False
     )
-    remedy = f"set replicas: {enough}" if enough else "lower the peak or raise tensorParallelSize"
+    key = ("replicas", "max") if isinstance(resolved.workers.replicas, ReplicaRange) else ("replicas",)
+    remedy = f"set {'.'.join(key)}: {enough}" if enough else "lower the peak or raise tensorParallelSize"
     message = (
         f"got {workers}, but at the peak of "
         f"{_peak(resolved):,.10g} requests per second each {each} must hold "
@@ -230,7 +235,7 @@ def _workload_findings(memory: MemoryEstimate, resolved: ResolvedWorkers) -> lis
         f"{_held_seconds(resolved):.1f} s per request, by Little's law) and has room "
         f"for {memory.kv_tokens:,}; {remedy}"
     )
-    return [Finding((*resolved.path, "replicas"), message)]
+    return [Finding((*resolved.path, *key), message)]
 
 
 def _peak(resolved: ResolvedWorkers) -> float:

@@ -52,9 +52,12 @@ def peak_findings(roles: Sequence[ResolvedWorkers]) -> Iterator[Finding]:
     full, workers = capacity.full_requests_per_second, resolved.workers.maximum
     peak = resolved.traffic.requests_per_second
     enough = fewest_replicas(resolved, lambda more: serves_its_peak(more) is not False)
+    lower = "lower peakRequestsPerSecond"
+    if not resolved.traffic.is_waited_for:
+        lower = "lower requestsPerDay of the queue, or raise its deadlineHours"
     message = (
         f"got {workers}, which serve {number(full)} of the {number(peak)} requests per second at the peak "
-        f"(simulated); {f'use {enough}, or ' if enough else ''}lower peakRequestsPerSecond"
+        f"(simulated); {f'use {enough}, or ' if enough else ''}{lower}"
     )
     yield Finding((*resolved.path, "replicas"), message, "warning")
 
@@ -152,10 +155,12 @@ def objective_findings(roles: Sequence[ResolvedWorkers]) -> Iterator[Finding]:
     """Check that one request alone meets the objectives of its deployment, and the deadline of its callers.
 
     The profile's speed without other requests is a lower bound: with more requests, each takes longer.
-    Without a profile, only the memory of processors sets a bound.
+    Without a profile, only the memory of processors sets a bound. Batch alone has no objectives.
 
     roles: Workers of every role of a deployment.
     """
+    if not roles[0].traffic.is_waited_for:
+        return
     workers, path = tuple(roles), roles[0].model_path
     parts = {
         FIRST_TOKEN: "the prefill of a mean prompt",

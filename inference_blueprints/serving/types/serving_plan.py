@@ -78,6 +78,8 @@ class DeploymentPlan:
     """Transport of KV cache from prefill to decode workers; None if one worker runs both phases."""
     picker: EndpointPicker | None = None
     """Settings of llm-d's router; None for other stacks."""
+    is_waited_for: bool = True
+    """Whether anybody waits for its answers, so that objectives hold. For those of a queue, nobody does."""
 
     @property
     def workers(self) -> tuple[Process, ...]:

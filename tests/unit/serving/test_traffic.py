@@ -9,19 +9,27 @@ import pytest
 import yaml
 
 from inference_blueprints.loading import LoadedBlueprint, load_blueprint, parse_blueprint
+from inference_blueprints.render.monitoring.platform_rules import platform_rules
 from inference_blueprints.report.plan.section import Label
 from inference_blueprints.report.plan.sections.batch import BATCH_DAYS, BatchDaySummary
 from inference_blueprints.report.plan.sections.memory import MEMORY
+from inference_blueprints.report.plan.sections.objectives import OBJECTIVES
 from inference_blueprints.report.plan.summary import summarise
-from inference_blueprints.serving.checks.serving_checks import address_findings
+from inference_blueprints.serving.checks.serving_checks import address_findings, serving_findings
 from inference_blueprints.serving.engines.worker_sizing import held_tokens
 from inference_blueprints.serving.plan import build_plan
 from inference_blueprints.serving.resolved import resolve
 from inference_blueprints.serving.scaling.shift_of_plan import shift_configuration_of
 from inference_blueprints.serving.scaling.worker_load import worker_load
-from inference_blueprints.serving.traffic import further_routes, model_traffic, own_deployments, way_address
+from inference_blueprints.serving.traffic import (
+    further_routes,
+    model_traffic,
+    own_deployments,
+    own_part,
+    way_address,
+)
 from inference_blueprints.serving.way_capacity import longest_hours
-from inference_blueprints.spec.types import Objectives, StreamingJob
+from inference_blueprints.spec.types import Objectives, RequestLengths, StreamingJob
 from inference_contracts.errors import BlueprintError
 from inference_contracts.shift_names import ShiftConfiguration
 
@@ -249,6 +257,64 @@ def test_batch_has_places_only_in_deployments_that_a_queue_uses() -> None:
     assert apart.batch_share(apart.workers[0]) == 0
     assert shared.batch_releases == {"qwen": ("qwen-live", "qwen-night")}
     assert shared.batch_share(shared.workers[0]) == shared.batch_places["qwen"] > 0
+
+
+def test_objectives_do_not_hold_where_nobody_waits() -> None:
+    """Red if batch of its own is warned of, missed in the plan, or counted in the alarm of real time."""
+    document = yaml.safe_load(ADS)
+    [model] = document["spec"]["models"]
+    model["weights"]["revision"] = "b968826d9c46dd6066d109eabc6255188de91218"
+    model["objectives"] = {"timeToFirstTokenMs": {"p95": 1}, "requestMs": {"p99": 5000}}
+    found = parse_blueprint(yaml.safe_dump(document), "ads.yaml")
+    text = "\n".join(map(str, serving_findings(found.blueprint)))
+    assert "of deployment 'live' takes" in text
+    assert "deployment 'night'" not in text
+    plan = build_plan(found.blueprint)
+    planned = summarise(found.blueprint, plan)[OBJECTIVES]
+    assert {each.deployment for each in planned} == {"live"}
+    late = [
+        each for each in platform_rules("ads", plan, found.blueprint.spec) if "_late_ratio" in each.record
+    ]
+    assert {each.record for each in late} >= {"serving_first_token_late_ratio_p95_1h"}
+    assert all('release!~"qwen-night"' in each.expression for each in late)
+    del model["workload"]
+    document["spec"]["batch"]["queues"][0]["deployments"] = ["live", "night"]
+    alone = parse_blueprint(yaml.safe_dump(document), "ads.yaml").blueprint
+    assert "even with no other request" not in "\n".join(map(str, serving_findings(alone)))
+    assert summarise(alone, build_plan(alone))[OBJECTIVES] == ()
+    assert not [
+        each for each in platform_rules("ads", build_plan(alone), alone.spec) if "_late_" in each.record
+    ]
+
+
+def test_batch_alone_is_not_held_to_how_long_real_time_may_take() -> None:
+    """Red if Little's law with real time's objectives refuses workers of a queue: it asked for 238."""
+    document = yaml.safe_load(ADS)
+    [model] = document["spec"]["models"]
+    model["objectives"] = {"timeToFirstTokenMs": {"p99": 20_000}}
+    night = model["deployments"][1]["aggregated"]
+    night["replicas"] = 1
+    parse_blueprint(yaml.safe_dump(document), "ads.yaml")
+    model["workload"]["peakRequestsPerSecond"] = 1000
+    live = model["deployments"][0]["aggregated"]
+    live.update(replicas={"min": 1, "max": 2}, scaledBy={"load": {}})
+    with pytest.raises(BlueprintError) as refused:
+        parse_blueprint(yaml.safe_dump(document), "ads.yaml")
+    assert "deployments[0].aggregated.replicas.max: got 2, but at the peak" in str(refused.value)
+    assert "set replicas.max: " in str(refused.value)
+    assert "deployments[1]" not in str(refused.value)
+
+
+def test_workers_accept_the_longest_prompt_and_answer_of_a_streaming_job() -> None:
+    """Red if `max-model-len` follows four times a small mean, though the job may send more."""
+    job = load_blueprint("streaming-g6e").blueprint
+    [first] = job.spec.streaming
+    lengths = RequestLengths(input_tokens=10, output_tokens=2)
+    apart = first.model_copy(update={"workload": lengths})
+    spec = job.spec.model_copy(update={"streaming": [apart]})
+    way = own_part(apart, model_traffic(spec, spec.models[0]))
+    assert way is not None
+    assert (way.longest_input, way.longest_output) == (first.prompt.max_input_tokens, first.answer.max_tokens)
 
 
 @pytest.mark.parametrize(

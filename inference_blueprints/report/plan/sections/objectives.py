@@ -162,10 +162,12 @@ class ObjectiveCheck:
 
 
 def _checks(basis: PlanBasis) -> Iterator[ObjectiveCheck]:
-    """Yield the objectives of each deployment with the plan's figures."""
+    """Yield the objectives of each deployment at which somebody waits, with the plan's figures."""
     prices = {(price.model, price.deployment): price for price in basis[TOKEN_PRICES]}
     for roles in basis.deployments.values():
         model = roles[0].model
+        if not roles[0].traffic.is_waited_for:
+            continue
         price = prices.get((model.name, roles[0].deployment.name))
         replay = basis.replays.get(model.name)
         is_current = replay is not None and replay.content == replayed_content(basis.blueprint, model)

@@ -12,7 +12,7 @@ from inference_blueprints.spec.derived import platform_zones
 from inference_blueprints.spec.invalid_values import usable
 from inference_blueprints.spec.rule import duplicate_names, rule
 from inference_blueprints.spec.sections.models.keys import STACK_OF_ENGINE
-from inference_blueprints.spec.types import Model, Signal, Spec, StreamingJob
+from inference_blueprints.spec.types import Model, Signal, Spec, StreamingJob, stated_maximum
 from inference_blueprints.spec.wording import Path, allowed, listing, quote, suggestion
 from inference_catalog.figures import regions_without_flink_logs
 from inference_contracts.batch_limits import BYTES_PER_TOKEN
@@ -191,6 +191,26 @@ def prompt_and_answer_fit_the_context(spec: Spec) -> Iterator[Finding]:
                 f"{tokens} tokens, the context of {entry.name} is {entry.context_length}; lower one of them"
             )
             yield Finding((*JOBS, index, "prompt", "maxInputTokens"), message)
+
+
+@rule
+def stated_lengths_cover_prompt_and_answer(spec: Spec) -> Iterator[Finding]:
+    """Check that the longest lengths that a streaming job states are not below those that it may send."""
+    for index, job in usable(spec.streaming):
+        if job.workload is None:
+            continue
+        sent = (
+            ("inputTokens", job.workload.input_tokens, "prompt.maxInputTokens", job.prompt.max_input_tokens),
+            ("outputTokens", job.workload.output_tokens, "answer.maxTokens", job.answer.max_tokens),
+        )
+        for key, lengths, limit, tokens in sent:
+            stated = stated_maximum(lengths)
+            if stated is not None and stated < tokens:
+                message = (
+                    f"got {stated}, but {limit} is {tokens}, and the workers are sized for no more than is "
+                    f"stated; raise it to {tokens}, or lower {limit}"
+                )
+                yield Finding((*JOBS, index, "workload", key, "max"), message)
 
 
 @rule
