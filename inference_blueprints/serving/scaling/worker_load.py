@@ -159,8 +159,10 @@ def request_seconds(resolved: ResolvedWorkers) -> float | None:
 def _best(resolved: ResolvedWorkers, profile: LatencyProfile, at_once: int) -> tuple[Operation, str]:
     """Return the operation of a worker with the most load within the objectives, and why it is that."""
     workload, apart = resolved.traffic.means, resolved.role == "decode"
-    limit = token_limit_ms(profile, workload, resolved.model.objectives)
-    deadline = resolved.model.real_time.deadline_millis if resolved.model.real_time else None
+    waited = resolved.traffic.is_waited_for
+    limit = token_limit_ms(profile, workload, resolved.model.objectives) if waited else None
+    real_time = resolved.model.real_time if waited else None
+    deadline = real_time.deadline_millis if real_time else None
     if limit is None and deadline is None:
         _, best = at_rate(profile, workload, 0.0, at_once, decodes_only=apart)
         reason = "at its highest rate (simulated)"

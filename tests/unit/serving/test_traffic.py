@@ -265,10 +265,13 @@ def test_objectives_do_not_hold_where_nobody_waits() -> None:
     [model] = document["spec"]["models"]
     model["weights"]["revision"] = "b968826d9c46dd6066d109eabc6255188de91218"
     model["objectives"] = {"timeToFirstTokenMs": {"p95": 1}, "requestMs": {"p99": 5000}}
+    document["spec"]["batch"]["queues"][0]["workload"]["inputTokens"] = {"mean": 12000, "max": 30000}
     found = parse_blueprint(yaml.safe_dump(document), "ads.yaml")
     text = "\n".join(map(str, serving_findings(found.blueprint)))
     assert "of deployment 'live' takes" in text
     assert "deployment 'night'" not in text
+    [night] = resolve(found.blueprint, 0, 1)
+    assert worker_load(night).reason == "at its highest rate (simulated)"
     plan = build_plan(found.blueprint)
     planned = summarise(found.blueprint, plan)[OBJECTIVES]
     assert {each.deployment for each in planned} == {"live"}

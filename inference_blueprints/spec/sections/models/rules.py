@@ -13,6 +13,7 @@ from inference_blueprints.spec.types import (
     FIRST_TOKEN,
     LATENCY_NAMES,
     WHOLE_REQUEST,
+    LatencyPercentiles,
     Model,
     Objective,
     Spec,
@@ -80,7 +81,7 @@ def objective_is_stated_once(spec: Spec) -> Iterator[Finding]:
         for kind in LATENCY_NAMES:
             section = getattr(model.objectives, to_snake(kind))
             if section is not None and all(
-                getattr(section, name) is None for name in type(section).model_fields
+                getattr(section, name) is None for name in LatencyPercentiles.model_fields
             ):
                 yield Finding((*path, kind), "got no percentile; state at least one of p50, p90, p95 and p99")
         seen: dict[tuple[str, float], Objective] = {}
