@@ -58,6 +58,8 @@ class WayIn:
     """Share of the peak in each hour of a day in UTC; empty if the peak lasts all day."""
     prompt_images: PromptImages | None = None
     """Images in their prompts; None without any. Their tokens are a part of the lengths."""
+    hours: float = HOURS_PER_DAY
+    """Hours of a day in which they may come at their rate: of a queue, no more than its deadline."""
 
     def rate_in(self, hour: int) -> float:
         """Return the requests per second in an hour of the day in UTC."""
@@ -101,6 +103,11 @@ class Traffic:
     def requests_per_second(self) -> float:
         """Requests per second at the peak."""
         return self.means.peak_requests_per_second
+
+    @property
+    def states_rate(self) -> bool:
+        """Whether the file says how many requests come in."""
+        return any(way.means.peak_requests_per_second > _UNKNOWN_RATE for way in self.ways)
 
     @property
     def longest_request_tokens(self) -> int:
@@ -293,12 +300,13 @@ def _ways(spec: Spec, model: Model) -> Iterator[WayIn]:
 def _of_queue(model: Model, queue: BatchQueue, own: tuple[str, ...]) -> WayIn:
     """Return the requests of a queue. All jobs of a day may come at once, and have the queue's deadline."""
     lengths, rate = queue.workload or _required(model), _UNKNOWN_RATE
+    hours = min(HOURS_PER_DAY, queue.deadline_hours)
     if queue.load:
-        hours = min(HOURS_PER_DAY, queue.deadline_hours)
         rate = queue.load.requests_per_day / (hours * SECONDS_PER_HOUR)
     images = model.workload.images if model.workload and queue.workload is None else None
     means = _lengths(lengths, rate).model_copy(update={"images": images})
-    return _way("queue", queue.name, tuple(queue.deployments) or own, lengths, means)
+    way = _way("queue", queue.name, tuple(queue.deployments) or own, lengths, means)
+    return replace(way, hours=hours)
 
 
 def _way(

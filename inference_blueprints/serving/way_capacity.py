@@ -16,12 +16,12 @@ from inference_blueprints.serving.performance import (
     served_requests_per_second,
 )
 from inference_blueprints.serving.resolved import ResolvedWorkers
-from inference_blueprints.serving.traffic import Traffic, WayIn, own_part, serving_deployments
+from inference_blueprints.serving.traffic import WayIn, own_part, serving_deployments
 from inference_blueprints.spec.types import BatchQueue, Spec, StreamingJob, Workload
 from inference_contracts.units import HOURS_PER_DAY, SECONDS_PER_HOUR
 
 #: A job that is not finished after so many days is given up.
-_MAX_DAYS = 100
+MAX_DAYS = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +40,8 @@ class ModelCapacity:
     left_by_hour: tuple[float, ...] | None = None
     """Completed requests per second in each hour of a day in UTC, beside requests that come in otherwise
     (simulated). None if unknown, or if the requests are a part of the model's own workload."""
+    batch_by_hour: tuple[float, ...] | None = None
+    """As `left_by_hour`, if no other queue had requests."""
 
     def requests_per_second_with(self, in_flight: int) -> float | None:
         """Return the most requests per second with a number of requests at once; None if unknown.
@@ -60,7 +62,7 @@ def longest_hours(requests: int, requests_per_second: Sequence[float]) -> float:
 
 def _hours_from(requests: int, requests_per_second: Sequence[float], start: int) -> float:
     left = float(requests)
-    for hour in range(_MAX_DAYS * HOURS_PER_DAY):
+    for hour in range(MAX_DAYS * HOURS_PER_DAY):
         done = requests_per_second[(start + hour) % HOURS_PER_DAY] * SECONDS_PER_HOUR
         if done >= left:
             return hour + left / done
@@ -93,16 +95,20 @@ def way_capacities(
 def _together(one: ModelCapacity, other: ModelCapacity) -> ModelCapacity:
     """Return the capacity of two deployments of a model."""
     fastest = one.fastest_request_seconds, other.fastest_request_seconds
-    left = None
-    if one.left_by_hour is not None and other.left_by_hour is not None:
-        left = tuple(map(sum, zip(one.left_by_hour, other.left_by_hour, strict=True)))
     return ModelCapacity(
         one.concurrent_requests + other.concurrent_requests,
         _sum(one.full_requests_per_second, other.full_requests_per_second),
         _sum(one.planned_requests_per_second, other.planned_requests_per_second),
         min((each for each in fastest if each is not None), default=None),
-        left,
+        _by_hour(one.left_by_hour, other.left_by_hour),
+        _by_hour(one.batch_by_hour, other.batch_by_hour),
     )
+
+
+def _by_hour(one: tuple[float, ...] | None, other: tuple[float, ...] | None) -> tuple[float, ...] | None:
+    if one is None or other is None:
+        return None
+    return tuple(map(sum, zip(one, other, strict=True)))
 
 
 def _sum(one: float | None, other: float | None) -> float | None:
@@ -124,31 +130,33 @@ def deployment_capacity(roles: tuple[ResolvedWorkers, ...], way: WayIn | None = 
     if len(speeds) < len(roles):
         return ModelCapacity(ranks * at_once, None)
     full = full_requests_per_second(speeds)
+    others = [each for each in traffic.ways if way and (each.kind, each.name) != (way.kind, way.name)]
+    live = [each for each in others if each.kind != "queue"]
     return ModelCapacity(
         ranks * at_once,
         full,
         served_requests_per_second(speeds),
         (min_answer_ms(roles, means) or 0.0) / 1000.0,
-        _left(full, way, traffic, roles) if way and full is not None else None,
+        _left(full, others, roles) if way and full is not None else None,
+        _left(full, live, roles) if way and full is not None else None,
     )
 
 
 def _left(
-    full: float, way: WayIn, traffic: Traffic, roles: tuple[ResolvedWorkers, ...]
+    full: float, others: Iterable[WayIn], roles: tuple[ResolvedWorkers, ...]
 ) -> tuple[float, ...] | None:
-    """Return what a deployment completes of a way's requests in each hour, beside all other ways.
+    """Return what a deployment completes of a way's requests in each hour, beside other ways.
 
-    Each other way takes the share of the time in which the workers complete its requests at full load.
+    Each other way takes the share of the time in which the workers complete its requests at full load, a
+    queue in the mean of a day.
     """
     busy = [0.0] * HOURS_PER_DAY
-    for other in traffic.ways:
-        if (other.kind, other.name) == (way.kind, way.name):
-            continue
+    for other in others:
         rate = _full(roles, other.means)
         if rate is None:
             return None
         for hour in range(HOURS_PER_DAY):
-            busy[hour] += other.rate_in(hour) / rate
+            busy[hour] += other.rate_in(hour) / rate * other.hours / HOURS_PER_DAY
     return tuple(full * max(0.0, 1.0 - share) for share in busy)
 
 

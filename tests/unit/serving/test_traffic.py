@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,10 +11,11 @@ import yaml
 
 from inference_blueprints.loading import LoadedBlueprint, load_blueprint, parse_blueprint
 from inference_blueprints.render.monitoring.platform_rules import platform_rules
-from inference_blueprints.report.plan.section import Label
-from inference_blueprints.report.plan.sections.batch import BATCH_DAYS, BatchDaySummary
+from inference_blueprints.report.plan.section import Label, PlanSummary
+from inference_blueprints.report.plan.sections.batch import BATCH_DAYS, BatchDaySummary, batch_days
 from inference_blueprints.report.plan.sections.memory import MEMORY
 from inference_blueprints.report.plan.sections.objectives import OBJECTIVES
+from inference_blueprints.report.plan.sections.tokens import TOKEN_PRICES, unknown_speeds
 from inference_blueprints.report.plan.summary import summarise
 from inference_blueprints.serving.checks.serving_checks import address_findings, serving_findings
 from inference_blueprints.serving.engines.worker_sizing import held_tokens
@@ -173,6 +175,88 @@ def test_a_deadline_is_reckoned_with_the_queue_s_own_requests() -> None:
     assert alone.job_hours is not None
     assert 2 < day.job_hours < 10
     assert alone.job_hours < day.job_hours / 10
+
+
+def queues(peak: float, deadline: int = 10, **others: dict[str, Any]) -> PlanSummary:
+    """Return the plan of 10,000-token requests beside real time on one deployment, and of other queues."""
+    document = yaml.safe_load(ADS)
+    model, batch = document["spec"]["models"][0], document["spec"]["batch"]
+    del model["deployments"][0]
+    model["workload"]["peakRequestsPerSecond"] = peak
+    first = batch["queues"][0]
+    del first["deployments"]
+    first["deadlineHours"] = deadline
+    first["workload"] = {"inputTokens": 10_000, "outputTokens": 100}
+    first["load"] = {"requestsPerDay": 400_000, "requestsPerJob": 10_000}
+    batch["queues"] += [{**first, "name": name, **other} for name, other in others.items()]
+    blueprint = parse_blueprint(yaml.safe_dump(document), "ads.yaml").blueprint
+    return summarise(blueprint, build_plan(blueprint))
+
+
+def notes(summary: PlanSummary) -> str:
+    """Return the sentences below the table of days."""
+    return " ".join(batch_days(summary).notes)
+
+
+def test_real_time_that_leaves_no_time_ends_no_job() -> None:
+    """Red if the plan divides by the rate of nothing, or takes it for time enough."""
+    summary = queues(500)
+    [day] = summary[BATCH_DAYS]
+    assert (day.planned_requests_per_second, day.planned_job_hours) == (0.0, None)
+    assert (day.is_late, day.keeps_up) == (True, False)
+    assert "Beside other requests, it is not finished within 100 days" in notes(summary)
+
+
+def test_batch_keeps_up_only_in_the_time_that_real_time_leaves() -> None:
+    """Red if 4.63 requests a second are compared with the 6.81 of workers that answer nothing else."""
+    summary = queues(40)
+    [day] = summary[BATCH_DAYS]
+    assert day.full_requests_per_second is not None
+    assert day.requests_per_second < day.full_requests_per_second
+    assert day.keeps_up is False
+    assert "qwen does not keep up with batch" in notes(summary)
+    assert "Its deadline of 10 h does not hold" in notes(summary)
+    assert "deadline of 10 h holds" not in notes(summary)
+
+
+def test_queues_of_unlike_lengths_are_judged_by_their_time() -> None:
+    """Red if rates are summed: 4.6 long and 11.6 short requests are more than 6.8 long ones, but take 0.8 of
+    the time."""
+    short = {"workload": {"inputTokens": 500, "outputTokens": 5}, "load": {"requestsPerDay": 1_000_000}}
+    days = queues(1, short=short)[BATCH_DAYS]
+    assert [day.keeps_up for day in days] == [True, True]
+    assert not any(day.is_late for day in days)
+    more = {**short, "load": {"requestsPerDay": 4_000_000}}
+    assert [day.keeps_up for day in queues(1, short=more)[BATCH_DAYS]] == [False, False]
+
+
+def test_a_higher_peak_is_no_advice_for_a_late_queue() -> None:
+    """Red if the plan advises more requests in real time, which leave the queue less."""
+    summary = queues(60, deadline=1)
+    assert summary[BATCH_DAYS][0].is_late
+    assert "Add replicas, or raise the deadline." in notes(summary)
+    assert "Raise the peak" not in notes(summary)
+
+
+def test_a_queue_without_a_load_has_no_rate() -> None:
+    """Red if '0.000000001 of 0.000000001 requests/s' is printed, and a price from it."""
+    lengths = {"inputTokens": 10_000, "outputTokens": 100}
+    blueprint = loaded(load=None, workload=lengths).blueprint
+    summary = summarise(blueprint, build_plan(blueprint))
+    assert [each.deployment for each in summary[TOKEN_PRICES]] == ["live"]
+    assert list(unknown_speeds(summary)) == [("its queues state no 'load'", "qwen/night")]
+
+
+def test_the_deadline_of_the_documented_example_is_known() -> None:
+    """Red if the prompts of docs/serving.md are longer than the latency profile."""
+    page = (Path(__file__).parents[3] / "docs/serving.md").read_text(encoding="utf-8")
+    _, _, section = page.partition("## Short and long requests on one model\n")
+    shown = [line for line in section.partition("\n| ")[0].splitlines() if line.startswith("    ")]
+    document = yaml.safe_load(ADS)
+    document["spec"].update(yaml.safe_load("\n".join(shown)))
+    blueprint = parse_blueprint(yaml.safe_dump(document), "ads.yaml").blueprint
+    [day] = summarise(blueprint, build_plan(blueprint))[BATCH_DAYS]
+    assert (day.deadline_can_hold, day.is_late, day.keeps_up) == (True, False, True)
 
 
 def with_arguments(arguments: str) -> str:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from statistics import fmean
 from types import MappingProxyType
 
 from inference_blueprints.report.plan.cells import few
@@ -11,7 +12,7 @@ from inference_blueprints.report.plan.section import Label, PlanSection, PlanSum
 from inference_blueprints.report.sizing.batch_day import BatchDay
 from inference_blueprints.report.sizing.batch_quotas import ServiceQuotaUse, service_quota_uses
 from inference_blueprints.report.tables import TextTable
-from inference_blueprints.serving.way_capacity import ModelCapacity, longest_hours
+from inference_blueprints.serving.way_capacity import MAX_DAYS, ModelCapacity, longest_hours
 from inference_contracts import batch_limits as limits
 from inference_contracts.number_text import number
 from inference_contracts.units import SECONDS_PER_HOUR
@@ -50,6 +51,11 @@ class BatchDaySummary:
     its deployments, in the mean of a job that begins at the worst hour."""
     by_hour: bool = False
     """Whether the queue states its own requests, and the plan counts what other requests leave it by hour."""
+    keeps_up: bool | None = None
+    """Whether the model completes as many requests as its queues get; None if its speed is unknown."""
+    left_requests_per_second: float | None = None
+    """If `by_hour`: Requests per second that the model completes beside real time and streaming jobs, in the
+    mean of a day, if no other queue had any."""
 
     @property
     def job_hours(self) -> float | None:
@@ -58,7 +64,7 @@ class BatchDaySummary:
 
     @property
     def planned_job_hours(self) -> float | None:
-        """Hours of a job at the requests per second of the stated peak; None if unknown."""
+        """Hours of a job at the requests per second of the stated peak; None if unknown or endless."""
         return _hours(self.requests_per_job, self.planned_requests_per_second)
 
     @property
@@ -70,17 +76,12 @@ class BatchDaySummary:
     def is_late(self) -> bool:
         """Whether a job misses its deadline, at full load or at the rate of the stated peak."""
         hours = (self.job_hours, self.planned_job_hours)
-        return any(each is not None and each > self.deadline_hours for each in hours)
-
-    @property
-    def keeps_up(self) -> bool | None:
-        """Whether the model completes as many requests as its queues get; None if its speed is unknown."""
-        full = self.full_requests_per_second
-        return None if full is None else self.load_requests_per_second <= full
+        late = any(each is not None and each > self.deadline_hours for each in hours)
+        return late or self.planned_requests_per_second == 0
 
 
 def _hours(requests: int, requests_per_second: float | None) -> float | None:
-    return None if requests_per_second is None else requests / requests_per_second / SECONDS_PER_HOUR
+    return requests / requests_per_second / SECONDS_PER_HOUR if requests_per_second else None
 
 
 def summarise_days(
@@ -99,7 +100,7 @@ def summarise_days(
         model: sum(day.requests_per_second for day in days if day.model == model)
         for model in {day.model for day in days}
     }
-    return tuple(
+    found = tuple(
         BatchDaySummary(
             queue=day.queue,
             model=day.model,
@@ -115,9 +116,28 @@ def summarise_days(
             load_requests_per_second=rates[day.model] + streaming.get(day.model, 0.0),
             planned_requests_per_second=_planned_speed(day, capacities.get(day.queue), in_flight[day.queue]),
             by_hour=_by_hour(capacities.get(day.queue)),
+            left_requests_per_second=_left_speed(capacities.get(day.queue), in_flight[day.queue]),
         )
         for day in days
     )
+    return tuple(replace(each, keeps_up=_keeps_up(each, found)) for each in found)
+
+
+def _keeps_up(day: BatchDaySummary, days: Sequence[BatchDaySummary]) -> bool | None:
+    """Return whether a model has the time for its queues; None if its speed is unknown.
+
+    Each queue takes the share of the time in which its own requests are completed: those of unlike lengths
+    have unlike rates, which do not add up. Requests of queues without their own lengths are a part of the
+    model's workload.
+    """
+    if day.full_requests_per_second is None:
+        return None
+    if not day.by_hour:
+        return day.load_requests_per_second <= day.full_requests_per_second
+    same = [each for each in days if each.model == day.model and each.by_hour]
+    if not all(each.left_requests_per_second for each in same):
+        return False  # real time leaves no time
+    return sum(each.requests_per_second / (each.left_requests_per_second or 1.0) for each in same) <= 1.0
 
 
 def _in_flight(day: BatchDay, capacity: ModelCapacity | None) -> int:
@@ -144,6 +164,14 @@ def _planned_speed(day: BatchDay, capacity: ModelCapacity | None, in_flight: int
         left = [min(full, each) for each in capacity.left_by_hour]
         return day.requests_per_job / longest_hours(day.requests_per_job, left) / SECONDS_PER_HOUR
     return min(full, capacity.planned_requests_per_second)
+
+
+def _left_speed(capacity: ModelCapacity | None, in_flight: int) -> float | None:
+    """Return the mean speed over a day if batch had no other queue; None for a part of the workload."""
+    full = _full_speed(capacity, in_flight)
+    if capacity is None or full is None or capacity.batch_by_hour is None:
+        return None
+    return fmean(min(full, each) for each in capacity.batch_by_hour)
 
 
 def _by_hour(capacity: ModelCapacity | None) -> bool:
@@ -191,6 +219,11 @@ def _deadline(day: BatchDaySummary) -> str:
     )
     if not day.deadline_can_hold:
         return f"{job} {at_full_load}. Its {deadline} cannot hold: add replicas, or make its jobs smaller."
+    if day.planned_requests_per_second == 0:
+        return (
+            f"{job} {at_full_load}. Beside other requests, it is not finished within {MAX_DAYS} days, and "
+            f"its {deadline} cannot hold: add replicas."
+        )
     if day.planned_job_hours is None or day.planned_requests_per_second is None:
         return f"{job} {at_full_load}. Whether its {deadline} holds beside other requests is unknown."
     rate = number(day.planned_requests_per_second)
@@ -199,11 +232,17 @@ def _deadline(day: BatchDaySummary) -> str:
     )
     if day.planned_job_hours > day.deadline_hours:
         needed = day.requests_per_job / (day.deadline_hours * SECONDS_PER_HOUR)
+        advice = "Add replicas, or raise the deadline." if day.by_hour else "Raise the peak or the deadline."
         return (
             f"{job} {at_the_peak}, longer than its {deadline}, which needs {number(needed)} requests per "
-            f"second for this job only. It takes {at_full_load}. Raise the peak or the deadline."
+            f"second for this job only. It takes {at_full_load}. {advice}"
         )
-    return f"{job} {at_the_peak}, and {at_full_load}. Its {deadline} holds if no other requests slow it."
+    holds = (
+        "does not hold: requests of queues come faster than they are answered, and jobs wait for each other"
+        if day.keeps_up is False
+        else "holds if no other requests slow it"
+    )
+    return f"{job} {at_the_peak}, and {at_full_load}. Its {deadline} {holds}."
 
 
 def _hours_text(hours: float) -> str:
@@ -211,11 +250,22 @@ def _hours_text(hours: float) -> str:
     return f"{hours:,.1f} h" if hours >= 1 else f"{number(hours * 60, 2)} min"
 
 
-def _backlog(day: BatchDaySummary) -> str | None:
+def _backlog(day: BatchDaySummary, days: Sequence[BatchDaySummary]) -> str | None:
     """Say that a model gets more requests than it answers; None if it does not, or if this is unknown."""
     full = day.full_requests_per_second
     if day.keeps_up is not False or full is None:
         return None
+    if day.by_hour:
+        queues = "; ".join(
+            f"queue {each.queue} sends {number(each.requests_per_second)} requests per second, at most "
+            f"{number(each.left_requests_per_second or 0.0)} are answered"
+            for each in days
+            if each.model == day.model and each.by_hour
+        )
+        return (
+            f"{day.model} does not keep up with batch. Beside requests that are not batch, with all time "
+            f"that they leave: {queues} (means of a day, simulated). Add replicas."
+        )
     return (
         f"{day.model} does not keep up: its queues and streaming jobs send "
         f"{number(day.load_requests_per_second)} requests per second, and it answers at most {number(full)} "
@@ -225,7 +275,7 @@ def _backlog(day: BatchDaySummary) -> str | None:
 
 def _backlogs(days: Sequence[BatchDaySummary]) -> Iterator[str]:
     """Yield a sentence for each model that does not keep up."""
-    yield from dict.fromkeys(note for day in days if (note := _backlog(day)))
+    yield from dict.fromkeys(note for day in days if (note := _backlog(day, days)))
 
 
 def _days_in_short(summary: PlanSummary) -> Iterator[ShortLine]:
@@ -337,7 +387,7 @@ BATCH_DAYS = PlanSection(
     lambda basis: summarise_days(basis.batch_days, basis.capacities, basis.streaming_calls),
     _days_in_short,
     (batch_days,),
-    ("job_hours", "planned_job_hours", "deadline_can_hold", "keeps_up"),
+    ("job_hours", "planned_job_hours", "deadline_can_hold"),
 )
 SERVICE_QUOTAS = PlanSection(
     "serviceQuotas",

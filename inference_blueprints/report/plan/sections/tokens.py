@@ -72,19 +72,24 @@ def _of_task(basis: PlanBasis, task: str) -> tuple[str, ...]:
     return tuple(name for name, roles in basis.deployments.items() if roles[0].model.task == task)
 
 
+#: Why a price is unknown, as a clause, where only queues without a load send requests.
+_NO_RATE = "its queues state no 'load'"
+
+
 @dataclass(frozen=True, slots=True)
 class BeyondProfile:
-    """A deployment whose mean request lies beyond the end of its latency profile."""
+    """A deployment whose mean request lies beyond its latency profile, or whose rate is not stated."""
 
     deployment: str
     """As ``model/deployment``."""
     reason: str
-    """Where the profile ends, and how long the request is, as a clause."""
+    """Where the profile ends and how long the request is, or that no load is stated, as a clause."""
 
 
 def _beyond_profile(basis: PlanBasis) -> Iterator[BeyondProfile]:
     for name in basis[WITHOUT_PROFILE]:
-        reason = why_unknown(basis.deployments[name])
+        roles = basis.deployments[name]
+        reason = why_unknown(roles) if roles[0].traffic.states_rate else _NO_RATE
         if reason and reason != NO_PROFILE:
             yield BeyondProfile(name, reason)
 
@@ -118,6 +123,8 @@ def _token_price(
         return None
     writing = known[-1]  # decode, or both phases
     resolved = roles[-1]
+    if not resolved.traffic.states_rate:
+        return None
     workload = resolved.traffic.means
     rate = served_requests_per_second(known)
     if rate is None:

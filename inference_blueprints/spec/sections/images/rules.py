@@ -174,8 +174,8 @@ def queues_of_images_have_no_settings_of_text(spec: Spec) -> Iterator[Finding]:
             yield Finding(("spec", "batch", "queues", index, "load"), message)
         if queue.name in queues and queue.workload is not None:
             message = (
-                f"got lengths in tokens, but model {quote(queue.model)} makes images; remove it: the images of "
-                "requests are in the model's 'workload'"
+                f"got lengths in tokens, but model {quote(queue.model)} makes images; remove it: the images "
+                "of requests are in the model's 'workload'"
             )
             yield Finding(("spec", "batch", "queues", index, "workload"), message)
     for index, schedule in usable(spec.batch.schedules):
