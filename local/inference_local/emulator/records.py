@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from tempfile import NamedTemporaryFile
 from typing import Any
 
 import yaml
@@ -71,15 +72,14 @@ class EmulatorRecords:
     def objects(self) -> Iterator[tuple[str, dict[str, Any]]]:
         """Yield path and content of every recorded object."""
         for file in sorted(self._folder.glob("*/*.yaml")):
-            if file.parent.name != _RELEASES:
-                yield str(file.relative_to(self._folder)), yaml.safe_load(file.read_text())
+            if file.parent.name != _RELEASES and (content := self._content(file)) is not None:
+                yield str(file.relative_to(self._folder)), content
 
     def release(self, namespace: str, name: str) -> RecordedRelease | None:
         """Return a recorded release."""
-        file = self._release_file(namespace, name)
-        if not file.is_file():
+        content = self._content(self._release_file(namespace, name))
+        if content is None:
             return None
-        content = yaml.safe_load(file.read_text())
         return RecordedRelease(**{**content, "objects": tuple(content["objects"])})
 
     def releases(self) -> tuple[RecordedRelease, ...]:
@@ -100,10 +100,24 @@ class EmulatorRecords:
     def _release_file(self, namespace: str, name: str) -> Path:
         return self._folder / _RELEASES / f"{namespace}.{name}.yaml"
 
+    # Stacks are deployed beside each other: another one may remove or replace a file that this one reads.
+
+    @staticmethod
+    def _content(file: Path) -> dict[str, Any] | None:
+        """Return what a file has; None if it is not there, or no longer."""
+        try:
+            text = file.read_text()
+        except FileNotFoundError:
+            return None
+        content: dict[str, Any] = yaml.safe_load(text)
+        return content
+
     @staticmethod
     def _write(file: Path, content: Mapping[str, Any]) -> None:
         file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(yaml.safe_dump(dict(content), sort_keys=False))
+        with NamedTemporaryFile("w", dir=file.parent, prefix=f"{file.name}.", delete=False) as new:
+            yaml.safe_dump(dict(content), new, sort_keys=False)
+        Path(new.name).replace(file)
 
 
 def recorded_releases(folder: Path) -> tuple[RecordedRelease, ...]:

@@ -17,7 +17,7 @@ from inference_local.emulator.kubernetes import (
     ReleaseInstallation,
 )
 from inference_local.emulator.recording_cluster import RecordingCluster
-from inference_local.emulator.records import recorded_releases
+from inference_local.emulator.records import EmulatorRecords, recorded_releases
 
 CLUSTER = EmulatedCluster(name="blue", kubernetes_version="1.35")
 DEPLOYMENT = """
@@ -172,3 +172,16 @@ def test_a_field_that_cannot_change_is_refused_as_by_an_api_server(backend: Reco
         backend.install_chart(CLUSTER, _release(web=other))
     hook = other.replace("metadata: {name: web,", "metadata: {name: web, annotations: {helm.sh/hook: x},")
     backend.install_chart(CLUSTER, _release(web=hook))
+
+
+def test_an_object_may_go_while_others_are_read(tmp_path: Path) -> None:
+    """Stacks are deployed beside each other. A list that reads what another one removes failed deployments."""
+    records = EmulatorRecords(tmp_path / "blue")
+    for name in ("a", "b", "c"):
+        records.write(records.path_of(_config_map(name), "default"), _config_map(name))
+    seen = []
+    for _, found in records.objects():
+        seen.append(found["metadata"]["name"])
+        records.remove(records.path_of(_config_map("b"), "default"))
+    assert seen == ["a", "c"]
+    assert len(_files(tmp_path)) == 2
