@@ -201,6 +201,10 @@ def explain(
         else:
             print("\n".join(sentences))
         return
+    if "=" in str(trace) and not trace.is_file():
+        raise UserError(
+            f"got --trace {trace}; capacity explain takes one file for all ways in; give FILE without a name"
+        )
     traces = WayTraces.read([str(trace)])
     rates = traces.longest
     traced = traced_workers(moved, traces, _positive(request_seconds))
@@ -281,6 +285,8 @@ def _hours_of_queues(given: Sequence[str]) -> dict[str, float]:
     found: dict[str, float] = {}
     for each in given:
         name, _, hours = each.partition("=")
+        if name in found:
+            raise UserError(f"got --batch-hours twice for {name}; give one")
         try:
             found[name] = float(hours)
         except ValueError:

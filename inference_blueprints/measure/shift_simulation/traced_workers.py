@@ -137,11 +137,11 @@ class WayTraces:
         """Read one file for all ways, or files with the name of a way in front, as in ``chat=rates.csv``.
 
         Raises UserError if a file cannot be read or has no requests, files differ in length, a name is there
-        twice, or only some files have a name.
+        twice, or only some files have a name. A single file may have "=" in its own name.
         """
-        pairs = [each.partition("=") for each in given]
-        if len(given) == 1 and not pairs[0][1]:
+        if len(given) == 1 and ("=" not in given[0] or Path(given[0]).is_file()):
             return cls(_with_requests(given[0], "the trace"), {})
+        pairs = [each.partition("=") for each in given]
         unnamed = [each for each, (_, equals, _) in zip(given, pairs, strict=True) if not equals]
         if unnamed:
             raise UserError(
@@ -150,6 +150,10 @@ class WayTraces:
             )
         found: dict[str, RequestRates] = {}
         for name, _, path in pairs:
+            if not name or not path:
+                raise UserError(
+                    f"got --trace {name}={path}; write NAME=FILE with a model, streaming job or queue"
+                )
             if name in found:
                 raise UserError(f"got two traces for {name}; give one")
             found[name] = _with_requests(path, f"the trace of {name}")

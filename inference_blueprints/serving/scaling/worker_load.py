@@ -178,7 +178,7 @@ def _best(resolved: ResolvedWorkers, profile: LatencyProfile, at_once: int) -> t
             request_ms=math.inf if deadline is None else deadline - before,
             decodes_only=apart,
         )
-        parts = [] if limit is None else [f"{number(limit, 6)} ms per output token"]
+        parts = [] if limit is None else [f"{number(limit, 4)} ms per output token"]
         parts += [f"the deadline of {deadline:g} ms"] if deadline else []
         reason = f"within {' and '.join(parts)} (simulated)"
     if best.concurrent_requests == covered_requests(profile, workload, at_once) < at_once:

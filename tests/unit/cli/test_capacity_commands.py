@@ -401,6 +401,10 @@ def test_a_shared_pool_in_words(capacity: Capacity, columns: str) -> None:
         (("--batch-hours", "nightly=many"), "write QUEUE=HOURS"),
         (("--trace", "other=live.csv"), "allowed are live, shop, nightly"),
         (("--trace", "live.csv"), "give one file for all"),
+        (("--trace", "shop="), "got --trace shop=; write NAME=FILE"),
+        (("--trace", "=shop.csv"), "got --trace =shop.csv; write NAME=FILE"),
+        (("--trace", "live=shop.csv"), "got two traces for live; give one"),
+        (("--batch-hours", "nightly=1", "--batch-hours", "nightly=2"), "got --batch-hours twice for nightly"),
     ],
 )
 def test_a_shared_pool_says_what_is_missing(
@@ -430,3 +434,18 @@ def test_each_way_in_needs_a_trace(capacity: Capacity) -> None:
     save_shared()
     shown = capacity("simulate", "shared.yaml", "--trace", "live=live.csv", "--batch-hours", "nightly=1")
     assert "got no trace for shop; give --trace shop=FILE" in shown.err
+
+
+def test_a_file_may_have_an_equals_sign(capacity: Capacity) -> None:
+    """Red if a part of its name is taken for a way in."""
+    save_shared()
+    Path("a=b.csv").write_text(Path("live.csv").read_text(encoding="utf-8"), encoding="utf-8")
+    assert capacity("explain", "shared.yaml", "--trace", "a=b.csv").code == 0
+
+
+def test_explain_takes_one_file(capacity: Capacity) -> None:
+    """Red if it asks for the trace of the next way in, of which it takes only one."""
+    save_shared()
+    shown = capacity("explain", "shared.yaml", "--trace", "live=live.csv")
+    assert (shown.code, "live=live.csv" in shown.err) == (1, True)
+    assert "capacity explain takes one file for all ways in; give FILE without a name" in shown.err

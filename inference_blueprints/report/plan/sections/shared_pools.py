@@ -170,7 +170,8 @@ def _in_short(summary: PlanSummary) -> Iterator[ShortLine]:
     for pool in summary[SHARED_POOLS]:
         yield (
             Label.OPERATION,
-            f"{len(pool.roles)} roles share {pool.accelerators:,} devices of {pool.pool} and may ask for "
+            f"{len(pool.roles)} {'role shares' if len(pool.roles) == 1 else 'roles share'} "
+            f"{pool.accelerators:,} devices of {pool.pool} and may ask for "
             f"{pool.accelerators_most:,}; the longest hand-over takes {pool.handover_seconds:,} s",
         )
         needed = pool.accelerators_in_busiest_hour
