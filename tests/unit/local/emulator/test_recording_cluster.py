@@ -175,7 +175,7 @@ def test_a_field_that_cannot_change_is_refused_as_by_an_api_server(backend: Reco
 
 
 def test_an_object_may_go_while_others_are_read(tmp_path: Path) -> None:
-    """Stacks are deployed beside each other. A list that reads what another one removes failed deployments."""
+    """Stacks are deployed beside each other. A list that read what another removed failed a deployment."""
     records = EmulatorRecords(tmp_path / "blue")
     for name in ("a", "b", "c"):
         records.write(records.path_of(_config_map(name), "default"), _config_map(name))
