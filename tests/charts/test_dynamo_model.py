@@ -261,7 +261,7 @@ def test_two_releases_in_one_namespace_share_no_object(
         lambda values: values["processes"][0].update(nodeSelector={}),
         lambda values: values["processes"][0]["resources"].update(memory="2Gi"),
         lambda values: values["processes"][0].update(replicas="2"),
-        lambda values: values["processes"][0].update(replicas=0),
+        lambda values: values["processes"][0].update(replicas=-1),
         lambda values: values["processes"][0]["rollout"].update(maxUnavailable=0),
         lambda values: values["processes"][0].pop("image"),
         lambda values: values["processes"][0].update(image="registry.example/worker"),
