@@ -97,9 +97,14 @@ class Life:
         return kept
 
     def destroy(self, document: Document) -> None:
-        """Take everything away but data that the blueprint keeps."""
+        """Take everything away but data that the blueprint keeps, or that an earlier step or life left."""
+        owned = physical_ids(self._emulator.client("cloudformation"), self._removal.stacks())
+        left_before = self._before | (self._retained - owned)
         kept = self.remove()
-        assert bool(kept) == (document["spec"]["environment"].get("dataRemoval", "retain") == "retain")
+        if document["spec"]["environment"].get("dataRemoval", "retain") == "retain":
+            assert kept != set()
+        else:
+            assert kept <= left_before
         left = inventory(self._emulator) - self._before
         # The emulator derives names from stacks: a table may have the name of one that an earlier life left.
         assert kept - self._before <= left <= kept | self._retained
