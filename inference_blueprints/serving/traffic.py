@@ -182,9 +182,10 @@ def deployment_traffic(spec: Spec, model: Model, deployment: Deployment) -> Traf
     """
     own = accelerators(deployment)
     sizes = {each.name: accelerators(each) for _, each in usable(model.deployments)}
+    # A deployment without workers has no accelerators; the rules refuse it.
     return _together(
         tuple(
-            way.at(own / sum(sizes[name] for name in way.deployments if name in sizes))
+            way.at(own / max(1, sum(sizes[name] for name in way.deployments if name in sizes)))
             for way in _ways(spec, model)
             if deployment.name in way.deployments
         )

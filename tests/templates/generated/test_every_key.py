@@ -13,21 +13,46 @@ from inference_blueprints.spec.structure import keys, walk
 from inference_blueprints.spec.types import EcsCluster
 from tests.templates.strategies import Document, blueprints
 
+_KNOWN = {f"{path}.{name}".lstrip(".") for path, section, _ in walk() for name in keys(section)}
+#: How keys begin that no draw has, because other tests have platforms with them.
+_ELSEWHERE = {
+    "spec.batch.queues[].deployments": "tests/templates/test_ways_in.py",
+    "spec.batch.queues[].workload": "tests/templates/test_ways_in.py",
+    "spec.streaming[].deployments": "tests/templates/test_ways_in.py",
+    "spec.streaming[].workload": "tests/templates/test_ways_in.py",
+    "spec.models[].workload.day": "tests/unit/serving/test_traffic.py",
+    "spec.models[].workload.inputTokens.": "tests/templates/test_ways_in.py",
+    "spec.models[].workload.outputTokens.": "tests/templates/test_ways_in.py",
+    "spec.models[].workload.promptImages": "tests/unit/spec/every_key.yaml",
+    "spec.models[].objectives.timeToFirstTokenMs.p90": "tests/unit/render/monitoring",
+    "spec.models[].objectives.timeToFirstTokenMs.p99": "tests/unit/render/monitoring",
+    "spec.models[].objectives.timePerOutputTokenMs": "tests/unit/render/monitoring",
+    "spec.models[].objectives.requestMs.p5": "tests/unit/render/monitoring",
+    "spec.models[].objectives.requestMs.p90": "tests/unit/render/monitoring",
+    "spec.models[].objectives.requestMs.p95": "tests/unit/render/monitoring",
+    "spec.models[].priority": "tests/templates/shared_platform.py",
+    "spec.pools[].shared": "tests/templates/shared_platform.py",
+}
 #: Keys that no draw has, each with the reason.
 LEFT_OUT: dict[str, str] = {
     "spec.cluster.ecs": "tests/templates/ecs_strategies.py draws lives on ECS",
     **{f"spec.cluster.ecs.{key}": "the same" for key in keys(EcsCluster)},
+    **{key: where for key in _KNOWN for start, where in _ELSEWHERE.items() if key.startswith(start)},
+    **{
+        key: "tests/templates/shared_platform.py"
+        for key in _KNOWN
+        if key.endswith((".requestsAtOnce", ".scaledBy.capacityShift"))
+    },
 }
 
 
 @pytest.mark.thorough
 @pytest.mark.timeout(0)  # the number of draws bounds it
 def test_every_key_is_drawn_or_left_out_for_a_reason() -> None:
-    known = {f"{path}.{name}".lstrip(".") for path, section, _ in walk() for name in keys(section)}
-    drawn = _drawn(known - LEFT_OUT.keys())
-    assert sorted(known - drawn - LEFT_OUT.keys()) == [], "draw these in tests/templates/strategies.py"
+    drawn = _drawn(_KNOWN - LEFT_OUT.keys())
+    assert sorted(_KNOWN - drawn - LEFT_OUT.keys()) == [], "draw these in tests/templates/strategies.py"
     assert sorted(drawn & LEFT_OUT.keys()) == []
-    assert sorted(LEFT_OUT.keys() - known) == []
+    assert sorted(LEFT_OUT.keys() - _KNOWN) == []
 
 
 class CompleteError(Exception):
