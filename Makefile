@@ -18,8 +18,6 @@ OPTIONS ?=
 # Folders of the distributions beside the library, which is at the root.
 PARTS := contracts catalog runtime constructs local
 LAYERS := tests/unit tests/charts tests/runtime tests/templates
-# A test that waits for a real program may fail once; it is repeated, and the summary names it.
-REPEAT := --reruns 1 -rR
 DYNAMO := local/inference_local/environments/dynamo_requirements.txt
 VLLM_CPU := local/inference_local/serving/vllm_cpu
 # If a machine sets this to 1, each of the hundreds of processes of a test run compiles every library again. Empty
@@ -48,7 +46,7 @@ test-thorough: $(READY) ## run tests that need much processor time: make test-th
 
 test-clock: $(READY) ## run tests that start real servers and wait, one after the other: make test-clock ONLY=FILE
 	@$(MAKE) --no-print-directory programs PROGRAMS=etcd,prometheus
-	$(PYTEST) $(or $(ONLY),tests/local $(LAYERS)) -m 'clock and not experimental' $(REPEAT)
+	$(PYTEST) $(or $(ONLY),tests/local $(LAYERS)) -m 'clock and not experimental'
 
 test-engines: $(READY) ## test on real vLLM, write docs/real-engines.md; installs 7 GB once: make test-engines ONLY=tests/engines/FILE
 	@$(MAKE) --no-print-directory programs PROGRAMS=prometheus
@@ -61,7 +59,7 @@ test-llama: $(READY) ## test the real llama-server, write docs/graviton.md; buil
 
 test-faults: $(READY) ## run batch jobs with killed workers, lost events and large inputs; takes some minutes
 	@# Two: each platform with Dynamo opens 32 or more of the 128 instances of inotify that Linux gives a user.
-	$(PYTEST) $(or $(ONLY),tests/runtime tests/local) -m 'faults and not experimental' --numprocesses 2 --dist loadfile $(REPEAT)
+	$(PYTEST) $(or $(ONLY),tests/runtime tests/local) -m 'faults and not experimental' --numprocesses 2 --dist loadfile
 
 test-ecs: $(READY) ## run the rendered tasks of a platform on ECS, the same cases as on EKS, and faults; about half an hour
 	@$(MAKE) --no-print-directory programs PROGRAMS=etcd,prometheus
@@ -69,24 +67,24 @@ test-ecs: $(READY) ## run the rendered tasks of a platform on ECS, the same case
 	$(BIN)/python scripts/record_ecs_results.py build/test-ecs.xml
 
 test-experimental: $(READY) ## run what only experimental features need: make test-experimental ONLY=FILE
-	$(PYTEST) $(or $(ONLY),tests/local tests/runtime) -m experimental $(REPEAT)
+	$(PYTEST) $(or $(ONLY),tests/local tests/runtime) -m experimental
 
 programs: $(READY) ## build the programs that tests start, once: make programs PROGRAMS=etcd,prometheus KEDA=1 LLAMA=1
 	$(BIN)/python -m inference_local.control_plane $(if $(PROGRAMS),--only "$(PROGRAMS)") $(if $(KEDA),--keda) $(if $(LLAMA),--llama)
 
 test-cluster: programs ## apply every manifest to a real Kubernetes control plane
-	$(PYTEST) $(or $(ONLY),tests/cluster) --numprocesses 3 --dist loadfile --no-loadscope-reorder $(REPEAT)
+	$(PYTEST) $(or $(ONLY),tests/cluster) --numprocesses 3 --dist loadfile --no-loadscope-reorder
 
 test-scaling: $(READY) ## compare decisions with the real KEDA and HorizontalPodAutoscaler; builds KEDA once, some minutes
 	@$(MAKE) --no-print-directory programs KEDA=1
-	$(PYTEST) tests/cluster/autoscaling -m scaling --timeout 3600 $(REPEAT)
+	$(PYTEST) tests/cluster/autoscaling -m scaling --timeout 3600
 
 test-controllers: $(READY) ## run capacity-and-health with a slowed worker; some minutes, on a machine that is not busy
 	@$(MAKE) --no-print-directory programs PROGRAMS=prometheus
-	$(PYTEST) tests/local/scaling -m controllers --timeout 1800 $(REPEAT)
+	$(PYTEST) tests/local/scaling -m controllers --timeout 1800
 
 test-java: $(READY) ## build and test the Java programs; needs a JDK 17 and Maven, and says so if they are missing
-	@sh scripts/test_java.sh $(PYTEST) $(REPEAT)
+	@sh scripts/test_java.sh $(PYTEST)
 
 java-repository: ## write a Maven repository with the Java libraries, their sources and Javadoc into build/java-repository
 	@command -v mvn >/dev/null || { echo "mvn not found; install a JDK of version 17 or newer, and Maven 3.8 or newer" >&2; exit 69; }
@@ -100,7 +98,7 @@ check-templates: $(READY) ## check templates with checkov, and a hundred generat
 	TEMPLATE_EXAMPLES=100 $(PYTEST) tests/templates/generated -m thorough
 
 check-lives: $(READY) ## deploy, change and destroy platforms on the emulator, some at random: make check-lives LIVES=10
-	LIVES=$(LIVES) $(PYTEST) $(or $(ONLY),tests/local) -m 'lives and not experimental' --timeout 0 $(REPEAT)
+	LIVES=$(LIVES) $(PYTEST) $(or $(ONLY),tests/local) -m 'lives and not experimental' --timeout 0
 
 unit templates charts runtime: $(READY) ## run one layer of the tests of every commit
 	@$(BIN)/python scripts/run_tests.py $@ $(OPTIONS)

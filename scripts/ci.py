@@ -18,7 +18,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Container, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -41,8 +41,11 @@ COMMON = re.compile(
 FULL_EVERY = 5
 #: How long a process that was told to end may take.
 _ENDING_SECONDS = 10.0
-#: Where pytest names the tests that passed when they were repeated.
+#: Where pytest names tests that failed, and where `test_java.sh` names those that passed when repeated.
+_FAILED = re.compile(r"^(?:FAILED|ERROR) ([^\s\[]+::[^\s\[]+)", re.MULTILINE)
 _REPEATED = re.compile(r"^RERUN (\S+)", re.MULTILINE)
+#: Failed tests of a suite that are repeated. More have a cause that a new process does not remove.
+_MOST_REPEATED = 3
 
 
 @dataclass(frozen=True)
@@ -150,7 +153,7 @@ def run_group(group: Sequence[Chosen], logs: Path) -> list[SuiteResult]:
         beside.append(
             (each, subprocess.Popen(each.command, cwd=ROOT, stdout=stream, stderr=subprocess.STDOUT))
         )
-    results = [shown(group[0].suite.target, group[0].command, logs)]
+    results = [run_and_repeat(group[0], logs)]
     for each, process in beside:
         code = process.wait()
         text = (logs / each.suite.target).read_text(encoding="utf-8", errors="replace")
@@ -178,8 +181,25 @@ def shown(name: str, command: Sequence[str], logs: Path) -> SuiteResult:
 
 
 def repeated(text: str) -> tuple[str, ...]:
-    """Return the tests that pytest repeated."""
+    """Return the tests that a suite repeated."""
     return tuple(sorted(set(_REPEATED.findall(text))))
+
+
+def run_and_repeat(chosen: Chosen, logs: Path) -> SuiteResult:
+    """Run a suite. If few tests failed that wait for real programs, run these once more, in a new process.
+
+    Fixtures that several tests share start again with it. A repetition in the same process would judge what
+    they did before.
+    """
+    target = chosen.suite.target
+    first = shown(target, chosen.command, logs)
+    failed = sorted(set(_FAILED.findall((logs / target).read_text(encoding="utf-8"))))
+    if first.passed or not chosen.suite.waits or not 0 < len(failed) <= _MOST_REPEATED:
+        return first
+    say(f"{len(failed)} tests of {target} failed and are repeated once.")
+    again = shown(target, replace(chosen, files=tuple(failed)).command, logs)
+    seconds = first.seconds + again.seconds
+    return SuiteResult(target, again.passed, seconds, (*first.repeated, *failed))
 
 
 def processes_left(mark: str) -> list[psutil.Process]:

@@ -17,4 +17,6 @@ find runtime/java -name 'TEST-*.xml' -delete
 # These tests start Kafka, Flink and servers: one that fails is repeated once, and named as pytest names it.
 mvn --batch-mode --quiet --file runtime/java -Dsurefire.rerunFailingTestsCount=1 verify
 find runtime/java -name 'TEST-*.xml' -exec grep -lE '<(flakyFailure|flakyError)' {} + | sed 's/^/RERUN /'
-"$@" tests/java
+# ONLY has the names of files and tests, which are words.
+# shellcheck disable=SC2086
+"$@" ${ONLY:-tests/java}

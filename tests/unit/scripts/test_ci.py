@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import ci
@@ -137,6 +137,43 @@ def test_repeated_tests_are_named_in_the_summary() -> None:
         "repeated: tests/local/test_run.py::test_a[one] (test-clock); "
         "run: make deflake N=20 ONLY=tests/local/test_run.py::test_a"
     )
+
+
+CLOCK, THOROUGH = (
+    next(each for each in SUITES if each.target == name) for name in ("test-clock", "test-thorough")
+)
+
+
+@pytest.mark.parametrize("second_passes", [True, False])
+@pytest.mark.parametrize(
+    ("suite", "failures", "runs"),
+    [(CLOCK, 1, 2), (CLOCK, 3, 2), (CLOCK, 4, 1), (CLOCK, 0, 1), (THOROUGH, 1, 1)],
+)
+def test_failed_tests_that_wait_are_repeated_once_in_a_new_process(
+    *,
+    suite: Suite,
+    failures: int,
+    runs: int,
+    second_passes: bool,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Red if a failure passes unseen, if many are repeated, or if a suite passes that names none."""
+    commands: list[Sequence[str]] = []
+    names = [f"tests/local/test_a.py::test_{each}" for each in range(failures)]
+
+    def shown(name: str, command: Sequence[str], logs: Path) -> SuiteResult:
+        commands.append(command)
+        lines = ["ERROR in the log", *(f"FAILED {each}[with a space] - Error" for each in names)]
+        (logs / name).write_text("\n".join(lines))
+        return SuiteResult(name, len(commands) == 2 and second_passes, 1.0, ())
+
+    monkeypatch.setattr(ci, "shown", shown)
+    result = ci.run_and_repeat(Chosen(suite, None, ""), tmp_path)
+    assert (len(commands), result.seconds) == (runs, runs)
+    assert result.passed == (runs == 2 and second_passes)
+    assert list(result.repeated) == (names if runs == 2 else [])
+    assert all(command[-1] == f"ONLY={' '.join(names)}" for command in commands[1:])
 
 
 @pytest.mark.parametrize("suite", SUITES, ids=lambda suite: suite.target)
