@@ -116,32 +116,46 @@ def _replay_as_written(name_or_path: str, model: str | None, trace: Path | None,
     from inference_blueprints.measure.tuning.replayed_workload import objectives_of
     from inference_blueprints.measure.tuning.tune import replay_as_written
     from inference_blueprints.operate.versions import own_file
-    from inference_blueprints.report.plan.sections.objectives import replays_path, write_replay
+    from inference_blueprints.report.plan.sections.objectives import (
+        deployment_name,
+        read_replays,
+        replays_path,
+        write_replays,
+    )
     from inference_blueprints.spec.types import all_met, judge
 
     path = replays_path(own_file(name_or_path))
     loaded = load(name_or_path)
     index = writing_model_index(loaded, model)
-    replay = replay_as_written(loaded.blueprint, index, day=datetime.now(UTC).date().isoformat(), trace=trace)
+    read_replays(path)  # what cannot be read cannot be added to: say so before the work
+    day = datetime.now(UTC).date().isoformat()
+    replays = replay_as_written(loaded.blueprint, index, day=day, trace=trace)
     replayed = loaded.blueprint.spec.models[index]
-    write_replay(path, replayed.name, replay)
+    write_replays(path, {deployment_name(replayed, name): each for name, each in replays.items()})
     print(f"wrote {path}; next: blueprints plan {name_or_path}", file=sys.stderr)
-    judged = judge(objectives_of(replayed), replay.percentile_ms)
+    judged = {name: judge(objectives_of(replayed), each.percentile_ms) for name, each in replays.items()}
+    keeps = all(all_met(each) for each in judged.values())
     if output is Output.JSON:
         print_json(
             {
                 "simulated": True,
                 "model": replayed.name,
-                "date": replay.date,
-                "trace": replay.trace,
-                "keepsObjectives": all_met(judged),
-                "judged": tuning_text.judged_as_dict(judged),
+                "date": day,
+                "trace": next(iter(replays.values())).trace,
+                "keepsObjectives": keeps,
+                "judged": [
+                    {"deployment": name, **each}
+                    for name, found in judged.items()
+                    for each in tuning_text.judged_as_dict(found)
+                ],
             }
         )
     else:
-        for each in judged:
-            print(f"{replayed.name}: {tuning_text.describe_judged(each)} (simulated)")
-    if not all_met(judged):
+        for name, found in judged.items():
+            for objective in found:
+                described = tuning_text.describe_judged(objective)
+                print(f"{deployment_name(replayed, name)}: {described} (simulated)")
+    if not keeps:
         raise typer.Exit(ExitCode.FAILED)
 
 

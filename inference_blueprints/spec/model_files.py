@@ -35,7 +35,7 @@ def read_json(path: Path) -> Any:
     """Read a JSON file. Raises UserError if the file cannot be read, is too large, or is not JSON."""
     try:
         if path.stat().st_size > _MAX_BYTES:
-            raise UserError(f"{path}: is larger than {_MAX_BYTES // 1024**2} MiB; give a model's config.json")
+            raise UserError(f"{path}: is larger than {_MAX_BYTES // 1024**2} MiB, which is the maximum")
         return json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise UserError(f"{path}: cannot be read: {error.strerror}") from error

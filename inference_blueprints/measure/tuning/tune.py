@@ -308,40 +308,64 @@ def _speeds(blueprint: Blueprint, model_index: int, shape: WorkerShape) -> list[
 
 def replay_as_written(
     blueprint: Blueprint, model_index: int, *, day: str, trace: Path | None = None
-) -> RecordedReplay:
-    """Replay a model as its blueprint is written, with the largest number of its workers.
+) -> dict[str, RecordedReplay]:
+    """Replay the deployments of a model as its blueprint is written, with the largest number of workers.
+
+    Each deployment is replayed by itself, with its own part of the requests: its router knows no others.
 
     day: Date of the record, such as ``2026-11-29``.
     trace: Requests to replay in place of the `workload` section.
-    Returns: The slowest of its replays, for each percentile.
-    Raises UserError if the model has several deployments, or one without a latency profile.
+    Returns: The slowest replay for each percentile, by the name of the deployment. Those that only answer
+        queues are left out: nobody waits for them.
+    Raises UserError if nobody waits for any, a trace is given for several, or one has no latency profile.
     """
     model = blueprint.spec.models[model_index]
     path = f"spec.models[{model_index}]"
-    if len(model.deployments) > 1:
-        raise UserError(
-            f"{path}.deployments: got {len(model.deployments)}; a replay has one, whose router knows all "
-            "workers; leave --as-written out"
-        )
     arguments = unsuited_arguments(blueprint, model_index)
     if arguments:
         raise UserError("\n".join(arguments))
-    processes = build_plan(blueprint).models[model_index].deployments[0].workers
-    recorded = read_trace(trace) if trace else None
-    if recorded is not None:
-        recorded = recorded.within(min(each.engine.max_model_len for each in processes if each.engine))
-    demand = demand_of(blueprint, model_index, recorded)
-    workers = simulated_workers(resolve(blueprint, model_index, 0), processes)
-    try:
-        results = [demand.replay(workers, router_of(model), series) for series in demand.series]
-    except MissingProfileError as error:
-        raise UserError(f"{path}: cannot be replayed: {error}; `blueprints tune` records profiles") from error
-    latencies: dict[LatencyKind, dict[float, float]] = {
-        kind: {
-            percentile: max(each.latencies[kind].known[percentile] for each in results)
-            for percentile in latency.known
-        }
-        for kind, latency in results[0].latencies.items()
+    deployments = {
+        index: roles
+        for index in range(len(model.deployments))
+        if (roles := resolve(blueprint, model_index, index))[0].traffic.is_waited_for
     }
-    name = recorded.name if recorded else "workload"
-    return RecordedReplay(replayed_content(blueprint, model), day, name, latencies)
+    if not deployments:
+        raise UserError(
+            f"{path}: answers queues only, and nobody waits for these, so there is no objective to replay; "
+            "`blueprints plan` says whether their deadlines hold"
+        )
+    if trace and len(deployments) > 1:
+        raise UserError(
+            f"--trace: got one trace for {len(deployments)} deployments of {model.name}, each with its own "
+            "router; leave it out, and each gets its part of the stated requests"
+        )
+    recorded = read_trace(trace) if trace else None
+    planned = build_plan(blueprint).models[model_index].deployments
+    replays = {}
+    for index, roles in deployments.items():
+        processes = planned[index].workers
+        if recorded is not None:
+            recorded = recorded.within(min(each.engine.max_model_len for each in processes if each.engine))
+            demand = demand_of(blueprint, model_index, recorded)
+        else:
+            means = roles[0].traffic.means
+            demand = StatedWorkload(means, answer_seconds(model, means))
+        workers = simulated_workers(roles, processes)
+        try:
+            results = [demand.replay(workers, router_of(model), series) for series in demand.series]
+        except MissingProfileError as error:
+            raise UserError(
+                f"{path}.deployments[{index}]: cannot be replayed: {error}; "
+                "`blueprints tune` records profiles"
+            ) from error
+        latencies: dict[LatencyKind, dict[float, float]] = {
+            kind: {
+                percentile: max(each.latencies[kind].known[percentile] for each in results)
+                for percentile in latency.known
+            }
+            for kind, latency in results[0].latencies.items()
+        }
+        replays[model.deployments[index].name] = RecordedReplay(
+            replayed_content(blueprint, model), day, recorded.name if recorded else "workload", latencies
+        )
+    return replays

@@ -93,7 +93,7 @@ def in_tables_only(_summary: PlanSummary) -> Iterable[ShortLine]:
 
 @dataclass(frozen=True, slots=True)
 class RecordedReplay:
-    """A simulated replay of a model as its blueprint is written, in a file beside it."""
+    """A simulated replay of a deployment as its blueprint is written, in a file beside it."""
 
     content: str
     """Digest of what was replayed, as `replayed_content` returns it."""
@@ -114,7 +114,7 @@ class PlanBasis:
 
     plan: The serving plan computed from the blueprint.
     rates: The user's own rates. Without them, only on-demand prices are known.
-    replays: Recorded replays by model. Without them, nothing was replayed.
+    replays: Recorded replays by `deployment_name`. Without them, nothing was replayed.
     """
 
     def __init__(

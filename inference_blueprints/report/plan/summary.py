@@ -36,7 +36,7 @@ def summarise(
 
     plan: The serving plan computed from it.
     rates: The user's own rates. Without them, only on-demand prices are known.
-    replays: Recorded replays by model, as `read_replays` returns them.
+    replays: Recorded replays, as `read_replays` returns them.
     """
     basis = PlanBasis(blueprint, plan, rates, replays)
     figures = {section.key: basis[section] for section in SECTIONS}

@@ -8,9 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from inference_blueprints.cli import added_commands
 from inference_blueprints.measure.simulation import offline_replay
+from inference_blueprints.report.plan.sections.objectives import read_replays
+from inference_blueprints.spec.types import LATENCY_NAMES
 from inference_contracts.errors import UserError
 from tests.unit.command_run import Ran, blueprints
 
@@ -116,8 +119,98 @@ def test_a_recorded_replay_is_what_plan_shows_until_the_file_changes(run: RunTun
     full = blueprints("plan", "platform.yaml", "--full", folder=tmp_path, COLUMNS="200").out
     assert "the file has changed since" in full
     (tmp_path / "platform.replays.json").write_text("{}x", encoding="utf-8")
-    broken = blueprints("plan", "platform.yaml", folder=tmp_path)
-    assert (broken.code, "cannot be read as recorded replays" in broken.err) == (1, True)
+    for command in (("plan", "platform.yaml"), ("tune", "platform.yaml", "--as-written")):
+        broken = blueprints(*command, folder=tmp_path)
+        assert (broken.code, broken.out) == (1, "")
+        assert (
+            "platform.replays.json:1:3: is not JSON: Extra data; remove it, then write it with" in broken.err
+        )
+
+
+LATENCIES: dict[str, Any] = {str(kind): {"90": 1.0, "100": 2.5} for kind in LATENCY_NAMES}
+RECORD = {"content": "0", "date": "2026-11-29", "trace": "workload", "latenciesMs": LATENCIES}
+
+
+@pytest.mark.parametrize(
+    ("content", "expected"),
+    [
+        (b"", "1:1: is not JSON: Expecting value"),
+        (json.dumps({"a/b": RECORD}).encode()[:-9], "is not JSON: Expecting"),
+        (b"\x00\xff\xfe", "is not usable JSON: 'utf-8' codec can't decode byte 0xff"),
+        (b"[" * 100_000, "is not usable JSON: "),
+        (b" " * (8 * 1024**2 + 1), "is larger than 8 MiB"),
+        (b"[]", "is no record of replays: Input should be a valid dictionary"),
+        (b'{"a/b": 3}', "a/b: Input should be a valid dictionary"),
+        ({**RECORD, "version": 2}, "a/b.version: Extra inputs are not permitted"),
+        ({"content": "0", "date": "", "trace": ""}, "a/b.latenciesMs: Field required"),
+        ({**RECORD, "date": 20261129}, "a/b.date: Input should be a valid string"),
+        ({**RECORD, "latenciesMs": {**LATENCIES, "requestMs": {}}}, "has no 'requestMs' with the longest"),
+        (
+            {**RECORD, "latenciesMs": {**LATENCIES, "requestMs": {"100": "9"}}},
+            "Input should be a valid number",
+        ),
+        (
+            {**RECORD, "latenciesMs": {**LATENCIES, "requestMs": {"100": float("nan")}}},
+            "Input should be a finite number",
+        ),
+        ({**RECORD, "latenciesMs": {**LATENCIES, "requestMs": {"nan": 1.0, "100": 1.0}}}, "is no percentile"),
+    ],
+)
+def test_a_broken_record_of_replays_is_named_with_what_to_do(
+    content: bytes | dict[str, Any], expected: str, tmp_path: Path
+) -> None:
+    """Red if `plan` ends with a traceback, as it did for values of a wrong type."""
+    file = tmp_path / "platform.replays.json"
+    file.write_bytes(content if isinstance(content, bytes) else json.dumps({"a/b": content}).encode())
+    with pytest.raises(UserError) as refused:
+        read_replays(file)
+    assert str(refused.value).startswith(f"{file}:")
+    assert expected in str(refused.value)
+    assert str(refused.value).endswith("; remove it, then write it with `blueprints tune FILE --as-written`")
+
+
+def test_a_record_that_is_a_folder_is_named(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="cannot be read: Is a directory; remove it"):
+        read_replays(tmp_path)
+    file = tmp_path / "platform.replays.json"
+    file.write_text(json.dumps({"a/b": RECORD}), encoding="utf-8")
+    assert read_replays(file)["a/b"].percentile_ms("requestMs", 95.0) == 2.5
+    assert read_replays(tmp_path / "none.replays.json") == {}
+
+
+def test_each_deployment_that_somebody_waits_for_is_replayed_with_its_own_requests(
+    run: RunTune, tmp_path: Path
+) -> None:
+    """A model with several deployments could not be replayed; a queue's has no objective to judge."""
+    document = yaml.safe_load(BLUEPRINT)
+    spec = document["spec"]
+    (model,) = spec["models"]
+    (main,) = model["deployments"]
+    model["deployments"] = [
+        {"name": name, "aggregated": {**main["aggregated"], "replicas": replicas}}
+        for name, replicas in (("main", 2), ("other", 1), ("night", 1))
+    ]
+    spec["observability"] = {}
+    spec["teams"] = [
+        {"name": "ads", "principals": ["arn:aws:iam::111122223333:role/ads"], "monthlyBudgetUsd": 9}
+    ]
+    rates = {"usdPerMillionInputTokens": 1, "usdPerMillionOutputTokens": 1}
+    queue = {"name": "nightly", "model": "qwen3-8b", "rates": rates, "deployments": ["night"]}
+    spec["batch"] = {"queues": [queue]}
+    (tmp_path / "platform.yaml").write_text(yaml.safe_dump(document), encoding="utf-8")
+    judged = json.loads(run("platform.yaml", "--as-written", "--output", "json").out)["judged"]
+    assert [each["deployment"] for each in judged] == ["main"] * 2 + ["other"] * 2
+    planned = json.loads(blueprints("plan", "platform.yaml", "--output", "json", folder=tmp_path).out)
+    shown = {(each["deployment"], each["replayedMs"]) for each in planned["objectives"]}
+    assert shown == {(each["deployment"], each["valueMs"]) for each in judged}
+    (tmp_path / "trace.jsonl").write_text("", encoding="utf-8")
+    traced = run("platform.yaml", "--as-written", "--trace", "trace.jsonl")
+    assert "got one trace for 2 deployments of qwen3-8b" in traced.err
+    queue["deployments"] = ["main", "other", "night"]
+    del model["workload"], model["objectives"]
+    queue |= {"workload": {"inputTokens": 2000, "outputTokens": 100}, "load": {"requestsPerDay": 9}}
+    (tmp_path / "platform.yaml").write_text(yaml.safe_dump(document), encoding="utf-8")
+    assert "nobody waits for these" in run("platform.yaml", "--as-written").err
 
 
 def test_a_replay_as_written_chooses_nothing(run: RunTune) -> None:

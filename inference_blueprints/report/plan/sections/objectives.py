@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, field_validator
 
 from inference_blueprints.report.plan.cells import UNKNOWN
 from inference_blueprints.report.plan.section import (
@@ -23,6 +27,7 @@ from inference_blueprints.report.tables import TextTable
 from inference_blueprints.serving.estimates.request_estimates import answer_time
 from inference_blueprints.serving.performance import bound_ms
 from inference_blueprints.serving.resolved import ResolvedWorkers
+from inference_blueprints.spec.model_files import read_json
 from inference_blueprints.spec.types import (
     EACH_TOKEN,
     FIRST_TOKEN,
@@ -50,41 +55,75 @@ def replayed_content(blueprint: Blueprint, model: Model) -> str:
     return hashlib.sha256(json.dumps([model.name, spec], sort_keys=True).encode()).hexdigest()
 
 
-def read_replays(path: Path) -> Mapping[str, RecordedReplay]:
-    """Read the recorded replays of a blueprint, by model; none if there is no file.
+class _Replay(BaseModel):
+    """A replay as the file has it."""
 
-    Raises UserError if the file has another format.
-    """
-    try:
-        document = json.loads(path.read_text(encoding="utf-8"))
-        return {
-            name: RecordedReplay(
-                each["content"],
-                each["date"],
-                each["trace"],
-                {
-                    kind: {float(name): value for name, value in each["latenciesMs"][kind].items()}
-                    for kind in LATENCY_NAMES
-                },
-            )
-            for name, each in document.items()
+    model_config = ConfigDict(strict=True, extra="forbid")
+
+    content: str
+    date: str
+    trace: str
+    latencies_ms: dict[LatencyKind, dict[str, Annotated[float, Field(ge=0, allow_inf_nan=False)]]] = Field(
+        alias="latenciesMs"
+    )
+
+    @field_validator("latencies_ms")
+    @classmethod
+    def _is_complete(cls, value: dict[LatencyKind, dict[str, float]]) -> dict[LatencyKind, dict[str, float]]:
+        for kind in LATENCY_NAMES:
+            if _LONGEST not in value.get(kind, {}):
+                raise ValueError(f"has no '{kind}' with the longest request, {_LONGEST!r}")
+            if wrong := [name for name in value[kind] if not re.fullmatch(r"\d{1,3}(\.\d{1,9})?", name)]:
+                raise ValueError(f"got {wrong[0][:40]!r} in '{kind}', which is no percentile")
+        return value
+
+    def recorded(self) -> RecordedReplay:
+        latencies = {
+            kind: {float(name): each for name, each in values.items()}
+            for kind, values in self.latencies_ms.items()
         }
-    except FileNotFoundError:
+        return RecordedReplay(self.content, self.date, self.trace, latencies)
+
+
+#: Percentile of the longest request.
+_LONGEST = "100"
+_REPLAYS_FILE = TypeAdapter(dict[str, _Replay])
+
+
+def deployment_name(model: Model, deployment: str) -> str:
+    """Return the name of a deployment in the record of replays, such as ``chat/main``."""
+    return f"{model.name}/{deployment}"
+
+
+def read_replays(path: Path) -> Mapping[str, RecordedReplay]:
+    """Read the recorded replays of a blueprint, by `deployment_name`; none if there is no file.
+
+    Raises UserError if the file cannot be read, or has another format.
+    """
+    if not path.exists():
         return {}
-    except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
+    remedy = "remove it, then write it with `blueprints tune FILE --as-written`"
+    try:
+        found = _REPLAYS_FILE.validate_python(read_json(path))
+    except UserError as error:
+        raise UserError(f"{error}; {remedy}") from error
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_context=False)[0]
+        where = ".".join(map(str, first["loc"]))[:200]
+        message = first["msg"].removeprefix("Value error, ")
         raise UserError(
-            f"{path}: cannot be read as recorded replays: {error!r}; remove it, then write it with "
-            "`blueprints tune FILE --as-written`"
+            f"{path}: is no record of replays: {where and where + ': '}{message}; {remedy}"
         ) from error
+    return {name: each.recorded() for name, each in found.items()}
 
 
-def write_replay(path: Path, model: str, replay: RecordedReplay) -> None:
-    """Write the replay of a model beside those of the others.
+def write_replays(path: Path, replays: Mapping[str, RecordedReplay]) -> None:
+    """Write replays beside those of other deployments.
 
     path: The file, as `replays_path` returns it.
+    replays: By `deployment_name`.
     Raises UserError if it cannot be read or written.
     """
-    replays = {**read_replays(path), model: replay}
     document = {
         name: {
             "content": each.content,
@@ -95,7 +134,7 @@ def write_replay(path: Path, model: str, replay: RecordedReplay) -> None:
                 for kind, values in each.latencies_ms.items()
             },
         }
-        for name, each in sorted(replays.items())
+        for name, each in sorted({**read_replays(path), **replays}.items())
     }
     try:
         path.write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
@@ -169,7 +208,7 @@ def _checks(basis: PlanBasis) -> Iterator[ObjectiveCheck]:
         if not roles[0].traffic.is_waited_for:
             continue
         price = prices.get((model.name, roles[0].deployment.name))
-        replay = basis.replays.get(model.name)
+        replay = basis.replays.get(deployment_name(model, roles[0].deployment.name))
         is_current = replay is not None and replay.content == replayed_content(basis.blueprint, model)
         for judged in judge(model.stated_objectives, partial(_bound, roles)):
             wanted = judged.objective
@@ -260,11 +299,10 @@ def _notes(checks: Sequence[ObjectiveCheck]) -> Iterator[str]:
         "requests wait for each other, and high percentiles are longer. The plan does not replay requests: "
         "`blueprints tune FILE --as-written` does, and records what the plan then shows."
     )
-    recorded = {(each.model, each.replayed_on, each.replayed_trace): each.replayed_ms for each in checks}
-    for (model, day, trace), value in recorded.items():
-        if day is not None:
-            changed = "" if value is not None else "; the file has changed since, so it does not count"
-            yield f"{model} was replayed on {day}, trace: {trace} (simulated){changed}."
+    recorded = {f"{each.model}/{each.deployment}": each for each in checks if each.replayed_on}
+    for name, each in recorded.items():
+        changed = "" if each.replayed_ms is not None else "; the file has changed since, so it does not count"
+        yield f"{name} was replayed on {each.replayed_on}, trace: {each.replayed_trace} (simulated){changed}."
     yield from _missed(checks)
 
 
