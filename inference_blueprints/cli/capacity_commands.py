@@ -327,6 +327,12 @@ def _notes(traced: Sequence[TracedWorkers], traces: WayTraces, settings: ShiftSe
             "So the peak needs "
             f"{max(each.values) / workers.capacity:.1f} of at most {workers.most} workers."
         )
+        if each.above_maximum:
+            yield (
+                f"{workers.name}: {number(100.0 * each.above_maximum)} % of the trace's demand is more than "
+                f"{workers.most} workers can serve. It is left out, and no figure here counts it as unmet; "
+                "raise 'max', or expect that much more to be missed."
+            )
     if settings.action == "observe":
         yield "capacityShift.action is observe: the platform records such decisions, and changes nothing."
 
@@ -335,7 +341,7 @@ def _notes_of_simulation(traced: Sequence[TracedWorkers], settings: ShiftSetting
     """Yield what the figures count."""
     yield (
         f"The first {settings.learn_seconds / SECONDS_PER_HOUR:g} h are only learnt from. The pool is the "
-        "elastic workers of a model at their maximum. What real time needs above it does not count as unmet. "
+        "elastic workers of a model at their maximum. "
         "The oracle knows the demand of each minute before it comes. Queues for jobs are not simulated."
     )
     apart = [each.moved.workers.name for each in traced if not each.moved.places]
@@ -369,6 +375,7 @@ def _worker(traced: TracedWorkers) -> dict[str, Any]:
         "requestsPerWorker": workers.capacity,
         "least": workers.least,
         "most": workers.most,
+        "demandAboveMostPercent": 100.0 * traced.above_maximum,
         "batchPlaces": traced.moved.places,
     }
 

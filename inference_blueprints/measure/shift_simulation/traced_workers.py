@@ -64,6 +64,16 @@ class TracedWorkers:
     values: Numbers
     """Requests in flight in bins of a minute."""
 
+    @property
+    def above_maximum(self) -> float:
+        """Share of the demand that the largest number of workers cannot serve, from 0 to 1.
+
+        The simulation leaves it out: no way to share the workers could serve it.
+        """
+        workers = self.moved.workers
+        cut = numpy.maximum(0.0, self.values - workers.most * workers.capacity)
+        return float(cut.sum() / self.values.sum())
+
     def demand(self, first: int) -> PoolDemand:
         """Return the demand and what serves it.
 

@@ -18,6 +18,7 @@ from inference_blueprints.serving.performance import role_capacity
 from inference_blueprints.serving.resolved import resolve
 from inference_blueprints.serving.scaling.worker_load import request_seconds, worker_load
 from inference_blueprints.spec.source import shipped
+from inference_contracts.number_text import number
 from tests.templates.shared_platform import document
 from tests.unit.command_run import Ran, blueprints
 
@@ -140,6 +141,31 @@ def test_a_measured_time_of_a_request_replaces_the_profile(capacity: Capacity) -
     document = answered(capacity(*command))
     assert document["workers"][0]["requestSeconds"] == 5.0
     assert any("times 5 s (measured)" in note for note in document["notes"])
+
+
+def test_demand_above_the_maximum_is_said_with_its_share(capacity: Capacity) -> None:
+    """Red if a figure looks good because demand was left out, of workers on their own or on a shared pool."""
+    words = ("simulate", "own.yaml", "--trace", "steps.csv")
+    (fits,) = answered(capacity(*words, "-o", "json"))["workers"]
+    assert fits["demandAboveMostPercent"] == 0.0
+    seconds = 2.0 * fits["requestsPerWorker"]  # the peak of 12 requests per second needs 24 workers
+    (cut,) = answered(capacity(*words, "--request-seconds", f"{seconds}", "-o", "json"))["workers"]
+    rates = numpy.interp(numpy.arange(0.0, 27.0, 1 / 60) + 1 / 120, [25.5, 26.5], [6.0, 24.0])
+    expected = 100.0 * numpy.maximum(0.0, rates - 12.0).sum() / rates.sum()
+    assert cut["demandAboveMostPercent"] == pytest.approx(expected, rel=1e-6)
+    assert (
+        f"{number(expected)} % of the trace's demand"
+        in capacity(*words, "--request-seconds", f"{seconds}").out
+    )
+    save_shared()
+    words = (*SHARED, "--batch-hours", "nightly=1", "--request-seconds", "60")
+    live, shop = answered(capacity(*words, "-o", "json"))["workers"]
+    assert (live["demandAboveMostPercent"] > 1, shop["demandAboveMostPercent"] > 1) == (True, True)
+    text = " ".join(capacity(*words).out.split())
+    for each in (live, shop):
+        share = number(each["demandAboveMostPercent"])
+        expected_note = f"{each['name']}: {share} % of the trace's demand is more than {each['most']} workers"
+        assert expected_note in text
 
 
 def test_the_margin_of_the_blueprint_counts(capacity: Capacity) -> None:
