@@ -58,6 +58,18 @@ def ceiling_identifier(model: str) -> str:
     return f"{CEILING_PREFIX}{model}"
 
 
+# --- What batch's deadlines need: items of the same table, with the same fields as ceilings. ---
+
+#: Beginning of their identifiers. Batch's scheduler writes one per model with a ceiling each minute: the
+#: places with which all of its jobs end in time. An item older than `CEILING_SECONDS` says nothing.
+DEADLINES_PREFIX: Final = "deadlines#"
+
+
+def deadlines_identifier(model: str) -> str:
+    """Return the identifier of what a model's deadlines need, in the table of batch's records."""
+    return f"{DEADLINES_PREFIX}{model}"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShiftedWorkers:
     """The elastic workers of a role."""
@@ -163,6 +175,11 @@ class ShiftConfiguration:
                 carried[each.release] = max(carried.get(each.release, 0.0), each.capacity * each.most)
         # Rounded down, so that all together never exceed the model's.
         return int(places * carried[workers.release] / sum(carried.values()))
+
+    @property
+    def lent_models(self) -> tuple[str, ...]:
+        """Models with workers that serve batch alone, in order."""
+        return tuple(sorted({each.model for each in self.workers if each.batch_only}))
 
     def as_json(self) -> str:
         """Return the document."""

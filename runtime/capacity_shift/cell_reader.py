@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any, Final
 
@@ -13,7 +14,15 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from capacity_shift.cluster_numbers import ClusterNumbers, LiveQueue, LiveWorkers
 from inference_contracts import batch_names
-from inference_contracts.shift_names import ShiftConfiguration, ShiftedWorkers
+from inference_contracts.batch_names import ID_ATTRIBUTE
+from inference_contracts.shift_names import (
+    CEILING_AT,
+    CEILING_PLACES,
+    CEILING_SECONDS,
+    ShiftConfiguration,
+    ShiftedWorkers,
+    deadlines_identifier,
+)
 from inference_decisions.capacity_shift.demand_history import BIN_SECONDS, DemandHistory
 from inference_decisions.capacity_shift.shift_view import CellView, DeploymentView, PoolView
 from inference_decisions.promql.cloudwatch_promql import CloudWatchPromql
@@ -198,6 +207,7 @@ class CellReader:
     configuration: What the shift moves.
     numbers: What the cluster says and keeps.
     metrics: CloudWatch's PromQL.
+    batch_table: Table of batch's records, a resource of boto3.
     """
 
     def __init__(
@@ -206,9 +216,10 @@ class CellReader:
         configuration: ShiftConfiguration,
         numbers: ClusterNumbers,
         metrics: CloudWatchPromql,
+        batch_table: Any,
     ) -> None:
         self._platform, self._configuration = platform, configuration
-        self._numbers, self._metrics = numbers, metrics
+        self._numbers, self._metrics, self._batch_table = numbers, metrics, batch_table
 
     def read(self, now: float) -> LiveCell:
         """Read the cell. What cannot be read is named, and is no part of the view."""
@@ -218,6 +229,7 @@ class CellReader:
         unread: dict[str, str] = {}
         deployments = []
         numbers = self._held(self._workers())
+        needed = {model: self._needed_places(model, now) for model in self._configuration.lent_models}
         for workers in self._configuration.workers:
             found = numbers[workers.name]
             if isinstance(found, OperationsError):
@@ -225,14 +237,17 @@ class CellReader:
                 continue
             live[workers.name] = found
             up = ready.get((workers.release, workers.role), found.current)
-            deployments.append(self._deployment(workers, found.replicas, min(up, found.replicas)))
+            view = self._deployment(workers, found.replicas, min(up, found.replicas))
+            if workers.batch_only:
+                view = replace(view, deadline_replicas=self._due(workers, needed[workers.model]))
+            deployments.append(view)
         for queue in self._configuration.queues:
             try:
                 queues[queue.pool] = self._numbers.queue(queue)
             except OperationsError as error:
                 unread[queue.pool] = str(error)
-        view = CellView(tuple(deployments), tuple(self._pools(queues)))
-        return LiveCell(view, live, queues, unread)
+        cell = CellView(tuple(deployments), tuple(self._pools(queues)))
+        return LiveCell(cell, live, queues, unread)
 
     def _held(
         self, numbers: Mapping[str, LiveWorkers | OperationsError]
@@ -273,6 +288,27 @@ class CellReader:
             batch_only=workers.batch_only,
             tokens_per_accelerator_hour=workers.tokens_per_accelerator_hour,
         )
+
+    def _needed_places(self, model: str, now: float) -> int | None:
+        """Return the places that the deadlines of a model need. None if batch does not say so."""
+        try:
+            item = self._batch_table.get_item(Key={ID_ATTRIBUTE: deadlines_identifier(model)}).get("Item")
+            record = item["record"] if item else {}
+            places, age = int(record[CEILING_PLACES]), now - float(record[CEILING_AT])
+        except (ClientError, BotoCoreError, KeyError, TypeError, ValueError, ArithmeticError) as error:
+            _logger.warning("what deadlines of %s need is not known: %r", model, error)
+            return None
+        if places < 0 or abs(age) > CEILING_SECONDS:
+            _logger.warning("deadlines of %s need %s places, said %.0f s ago: not used", model, places, age)
+            return None
+        return places
+
+    def _due(self, workers: ShiftedWorkers, places: int | None) -> int | None:
+        """Return the workers that have so many of their model's places. All at most have all places."""
+        total = self._configuration.batch_places.get(workers.model, 0)
+        if places is None or total <= 0:
+            return None
+        return math.ceil(places * workers.most / total)
 
     def _pools(self, queues: Mapping[str, LiveQueue]) -> Iterator[PoolView]:
         for queue in self._configuration.queues:

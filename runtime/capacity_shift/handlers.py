@@ -75,7 +75,7 @@ def _run() -> ShiftRun:
             aws_clients.client("cloudwatch"),
             configuration.batch_releases,
         ),
-        cell=CellReader(cell.platform, configuration, numbers, cell.metrics),
+        cell=CellReader(cell.platform, configuration, numbers, cell.metrics, batch_table),
         actuators=ShiftActuators(configuration, numbers, batch_table),
         table=cell.table,
         freeze=lambda: cell.freeze("shift"),

@@ -133,7 +133,7 @@ def test_floors_and_quotas_are_patched_under_the_narrow_role(
     monkeypatch.setattr(boto3, "DEFAULT_SESSION", None)
     configuration, script = shift_configuration("shift", _OWN), Script()
     numbers = KubernetesNumbers(api)
-    reader = CellReader(PLATFORM, configuration, numbers, Series({_OWN.release: 20.0}))
+    reader = CellReader(PLATFORM, configuration, numbers, Series({_OWN.release: 20.0}), None)
     actuators = ShiftActuators(configuration, numbers, None)
     live = reader.read(NOW)
     assert live.unread == {}

@@ -11,8 +11,9 @@ import yaml
 import app
 from inference_blueprints.loading import parse_blueprint
 from inference_contracts import operations_names
+from inference_contracts.shift_names import deadlines_identifier
 from tests.templates.shared_platform import FIRST, LENT, SECOND, document
-from tests.templates.support import Templates
+from tests.templates.support import Templates, listed, statements
 
 pytestmark = pytest.mark.thorough
 
@@ -35,6 +36,17 @@ def test_the_function_may_set_its_own_numbers_and_no_others(templates: Templates
     assert rules["scaledobjects"]["resourceNames"] == [FIRST, SECOND]
     assert rules["deployments/scale"]["resourceNames"] == [LENT]
     assert rules["deployments/scale"]["verbs"] == ["get", "patch"]
+
+
+def test_the_function_reads_what_deadlines_of_lent_workers_need_and_no_job(templates: Templates) -> None:
+    """Red if DynamoDB denies it what batch's scheduler wrote."""
+    (read,) = (
+        each["Condition"]
+        for resource in templates.resources("AWS::IAM::Policy", "Operations")
+        for each in statements(resource)
+        if listed(each["Action"]) == ["dynamodb:GetItem"]
+    )
+    assert read == {"ForAllValues:StringEquals": {"dynamodb:LeadingKeys": [deadlines_identifier("nightly")]}}
 
 
 def test_the_pool_comes_with_the_classes_that_its_pods_name(templates: Templates) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import aws_cdk as cdk
@@ -11,7 +12,7 @@ from aws_cdk import aws_s3 as s3
 
 from inference_constructs.storage.tables import INDEXES, BatchJobTable, BatchProgressTable
 from inference_contracts.batch_keys import JOBS_PREFIX, jobs_of_model
-from inference_contracts.shift_names import CEILING_PREFIX, ceiling_identifier
+from inference_contracts.shift_names import CEILING_PREFIX, ceiling_identifier, deadlines_identifier
 
 
 @dataclass(frozen=True)
@@ -152,6 +153,24 @@ class BatchStore:
             grantee=grantee,
             actions=["dynamodb:GetItem"],
             conditions={"ForAllValues:StringEquals": {"dynamodb:LeadingKeys": [ceiling_identifier(model)]}},
+            resource_arns=[self._table_arn(self.table_name)],
+        )
+
+    def grant_read_deadlines(self, grantee: iam.IGrantable, models: Sequence[str]) -> iam.Grant:
+        """Allow reading what the deadlines of models need in the table of records, and no other item.
+
+        Parameters
+        ----------
+        grantee
+            Principal that gets the permission.
+        models
+            Names of the models.
+        """
+        keys = [deadlines_identifier(each) for each in models]
+        return iam.Grant.add_to_principal(
+            grantee=grantee,
+            actions=["dynamodb:GetItem"],
+            conditions={"ForAllValues:StringEquals": {"dynamodb:LeadingKeys": keys}},
             resource_arns=[self._table_arn(self.table_name)],
         )
 

@@ -235,6 +235,9 @@ class ShiftController(Construct):
         role = controller_role(self, "Role", place)
         if shift.action == "shift":
             batch.grant_ceilings(role)
+        if shift.lent_models:
+            # Without it, the shift would not know which jobs are urgent.
+            batch.grant_read_deadlines(role, shift.lent_models)
         self.function = ControllerFunction(
             self,
             "Minute",

@@ -5,7 +5,7 @@ Attribute      Meaning
 ============== ==========================================================================================
 ``id``         partition key: identifier of a job, file or upload, ``once#<digest>`` of a key of its sender,
                ``admission#<job>#<attempt>``, ``speed#<model>``, ``ceiling#<model>``,
-               ``deletion#<job or file>`` or ``spending#<team>#<month>``
+               ``deadlines#<model>``, ``deletion#<job or file>`` or ``spending#<team>#<month>``
 ``record``     the record itself
 ``collection`` partition key of the index ``byTeam``: ``<team>#job`` or ``<team>#file``
 ``openState``  partition key of the index ``byState``: a job's state, until it is final, or ``deletion``

@@ -78,6 +78,26 @@ class SchedulingCandidate:
         )
 
 
+#: A job that was measured slower than planned by more than this factor has waited for workers. How many it
+#: needs does not follow from such a time.
+_SLOWER_AT_MOST: Final = 4.0
+
+
+def needed_places(
+    candidates: Iterable[SchedulingCandidate], maximum: Mapping[str, int], *, now: float
+) -> int:
+    """Return the places of a model with which all of its jobs end by their deadlines, whoever has them now.
+
+    maximum: Maximum number of places by team.
+    """
+    needed: dict[str, int] = defaultdict(int)
+    for each in candidates:
+        wanted, planned = each.wanted(1.0), each.admission.seconds_per_shard
+        seconds = min(wanted.seconds_per_shard, _SLOWER_AT_MOST * planned)
+        needed[wanted.team] += replace(wanted, seconds_per_shard=seconds).places_needed(now)
+    return sum(min(number, maximum.get(team, number)) for team, number in needed.items())
+
+
 # Judges whether a new job can meet its deadline beside all jobs that are already there.
 
 #: New jobs that one run judges. The next run judges the others, and no job gets places before.
@@ -210,6 +230,7 @@ class Scheduler:
         candidates = list(self._candidates(open_jobs, now))
         for candidate in self._within_budgets(candidates, self._spent(open_jobs, now), now):
             by_model[candidate.job.model].append(candidate)
+        needed = dict.fromkeys(self._ceilings.models, 0)
         for model, candidates in by_model.items():
             places, speed = self._configuration.places(model), self._speeds.of(model)
             maximum = {team.name: team.max_places(places) for team in self._configuration.teams}
@@ -228,6 +249,9 @@ class Scheduler:
                     continue
                 resizes -= before is not None
                 self._give(candidate, places, now=now)
+            needed[model] = needed_places(judged.accepted, maximum, now=now)
+        for model in sorted(self._ceilings.models):
+            self._ceilings.tell_needed(model, needed[model], now=now)
 
     def _within_budgets(
         self, candidates: Iterable[SchedulingCandidate], spent: dict[str, float], now: float

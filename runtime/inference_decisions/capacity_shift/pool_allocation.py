@@ -33,6 +33,8 @@ class RoleDemand:
     most: int | None = None
     """Replicas that a role which serves batch alone may have now, such as those of before while the freeze
     switch cannot be read. None for its maximum."""
+    due: int = 0
+    """Replicas that the deadlines of a role that serves batch alone need."""
     stays: int = 0
     """Replicas that a role which serves batch alone got too recently to give them to another one."""
 
@@ -108,7 +110,7 @@ def _lend_batch(lend: _Lending, batch: Sequence[RoleDemand]) -> None:
     """Give roles of batch what their deadlines need, then what they have just got, then the rest."""
     urgent = sorted(batch, key=lambda each: (-each.view.priority, each.view.name))
     for each in urgent:
-        lend.up_to(each.view.name, min(each.view.deadline_replicas, _most(each)))
+        lend.up_to(each.view.name, min(each.due, _most(each)))
     useful = sorted(urgent, key=lambda each: -each.view.tokens_per_accelerator_hour)
     for each in useful:
         lend.up_to(each.view.name, min(each.stays, _most(each)))

@@ -27,6 +27,7 @@ ShiftCode = Literal[
     "pool_too_small",
     "gives_way",
     "batch_rest",
+    "deadlines_unknown",
 ]
 
 

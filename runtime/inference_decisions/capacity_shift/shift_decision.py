@@ -136,7 +136,13 @@ class _SharedPoolRule:
         blind = [each.name for each in live if _is_blind(each)]
         unlearnt = [each.name for each in live if any(reason.code == "no_history" for reason in each.reasons)]
         demands = [
-            RoleDemand(view=each, wanted=0, most=self._most(each, blind or unlearnt), stays=self._stays(each))
+            RoleDemand(
+                view=each,
+                wanted=0,
+                most=self._most(each, blind or unlearnt),
+                due=self._due(each),
+                stays=self._stays(each),
+            )
             if each.batch_only
             else RoleDemand(view=each, wanted=decisions[each.name].floor, blind=each.name in blind)
             for each in self.users
@@ -186,6 +192,13 @@ class _SharedPoolRule:
         clock_went_back = self.now < self.before.decided_at
         return known.floor if clock_went_back or self.settings.freeze == "unknown" else None
 
+    def _due(self, view: DeploymentView) -> int:
+        """Return what deadlines need. If that is not known, nobody takes what the role has."""
+        if view.deadline_replicas is not None:
+            return view.deadline_replicas
+        known = self.before.deployments.get(view.name)
+        return known.floor if known else view.replicas
+
     def _stays(self, view: DeploymentView) -> int:
         known = self.before.deployments.get(view.name)
         if known is None or known.grown_at is None:
@@ -203,11 +216,14 @@ class _SharedPoolRule:
         return self.settings.reclaim_seconds if view.handover_seconds is None else view.handover_seconds
 
     def _of_batch(self, view: DeploymentView, floor: int) -> DeploymentDecision:
-        needed = min(view.deadline_replicas, view.maximum)
+        needed = view.deadline_replicas
+        if needed is None:
+            text = f"batch does not say what its deadlines need: it keeps what it has, {floor} replicas now"
+            return self._answer(view, floor, ShiftReason("deadlines_unknown", text))
         text = f"real time leaves it {floor} replicas; its deadlines need {needed}"
-        if floor < needed:
-            return self._answer(view, floor, ShiftReason("gives_way", text))
-        return self._answer(view, floor, ShiftReason("batch_rest", text))
+        if needed > view.maximum:
+            text += f", and its maximum is {view.maximum}"
+        return self._answer(view, floor, ShiftReason("gives_way" if floor < needed else "batch_rest", text))
 
     def _answer(self, view: DeploymentView, floor: int, reason: ShiftReason) -> DeploymentDecision:
         observed = ShiftReason("observe", "capacityShift.action is `observe`: this is only recorded")

@@ -137,8 +137,9 @@ class DeploymentView:
     for `reclaim_seconds` of the settings."""
     batch_only: bool = False
     """Whether it serves batch alone. Then it has no history, and the shift sets the number itself."""
-    deadline_replicas: int = 0
-    """Replicas that the deadlines of its jobs need now, if it serves batch alone."""
+    deadline_replicas: int | None = 0
+    """Replicas that the deadlines of its jobs need now, if it serves batch alone. It may exceed the maximum.
+    None if that is not known: then it keeps what it has, as far as real time leaves it."""
     tokens_per_accelerator_hour: float = 0.0
     """What an accelerator does for batch in this role. Among roles that serve batch alone, the larger one
     comes first once all deadlines are met."""

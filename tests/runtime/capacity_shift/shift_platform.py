@@ -228,7 +228,7 @@ class ShiftPlatform:
                 boto3.client("cloudwatch"),
                 self.configuration.batch_releases,
             ),
-            cell=CellReader(PLATFORM, self.configuration, numbers, self.series),
+            cell=CellReader(PLATFORM, self.configuration, numbers, self.series, self.batch_table),
             actuators=ShiftActuators(self.configuration, numbers, self.batch_table),
             table=self.table,
             freeze=lambda: read_freeze(boto3.client("ssm"), FREEZE, "shift"),

@@ -44,7 +44,7 @@ def asked() -> dict[str, set[str]]:
     metrics, configuration = Asked(), ecs_configuration()
     platform = new_ecs_platform(configuration)
     DemandReader(PLATFORM, configuration.workers, metrics, boto3.client("cloudwatch")).histories(NOW)
-    CellReader(PLATFORM, configuration, platform.numbers(), metrics).read(NOW)
+    CellReader(PLATFORM, configuration, platform.numbers(), metrics, platform.batch_table).read(NOW)
     found = {}
     for query in metrics.times:
         parts = re.fullmatch(r"sum by \(([\w, ]+)\) \((\w+)\{(\w+)=\"\w+\"\}\)", query)

@@ -7,8 +7,15 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
+from capacity_shift.shift_run import ShiftRun
 
-from inference_contracts.shift_names import SharedPool, ShiftConfiguration, ShiftedWorkers
+from inference_contracts.shift_names import (
+    CEILING_SECONDS,
+    SharedPool,
+    ShiftConfiguration,
+    ShiftedWorkers,
+    deadlines_identifier,
+)
 from inference_decisions.capacity_shift.shift_answer import DeploymentDecision, ShiftDecision
 from inference_decisions.capacity_shift.shift_decision import decide
 from inference_decisions.capacity_shift.shift_view import CellView, ShiftState
@@ -168,25 +175,95 @@ def test_a_range_of_the_blueprint_holds_whatever_was_decided(platform: ShiftPlat
     assert ranges_of(platform) == {FIRST.name: (2, 10), SECOND.name: (9, 9), LENT.name: (10, 10)}
 
 
+def minute(platform: ShiftPlatform, runner: ShiftRun, now: float) -> dict[str, tuple[int, int]]:
+    """Run once, let autoscalers and numbers follow the floors, and return the ranges."""
+    runner.run(now)
+    found = ranges_of(platform)
+    for name, (floor, _) in found.items():
+        status = {"currentReplicas": floor, "desiredReplicas": floor}
+        if f"{name}/scale" in platform.api.objects:
+            platform.api.objects[f"{name}/scale"]["status"]["replicas"] = floor
+        else:
+            platform.api.objects[f"horizontalpodautoscalers/keda-hpa-{name}"]["status"] = status
+    return found
+
+
+def says(platform: ShiftPlatform, needed: Mapping[str, Any], at: float) -> None:
+    """Write what deadlines need, as batch's scheduler does."""
+    for model, places in needed.items():
+        record = {"places": places, "at": int(at)}
+        platform.batch_table.put_item(Item={"id": deadlines_identifier(model), "record": record})
+
+
+@pytest.fixture
+def nights(platform: ShiftPlatform) -> ShiftPlatform:
+    """A second model of batch, which does more for an accelerator."""
+    fast = dataclasses.replace(
+        LENT, name="fast", release="fast", model="fast", priority=5, tokens_per_accelerator_hour=9.0
+    )
+    platform.configuration = dataclasses.replace(
+        platform.configuration,
+        workers=(FIRST, SECOND, LENT, fast),
+        batch_places={"nightly": 16, "fast": 16},
+    )
+    platform.api = SharedServer(platform.configuration)
+    platform.script.decide = decide  # type: ignore[method-assign]
+    # Real time needs its minimums of two: eight of twelve accelerators are left.
+    platform.series.in_flight = {FIRST.release: 2.0, SECOND.release: 2.0}
+    return platform
+
+
+def test_the_night_gets_what_its_deadlines_need_although_others_do_more(nights: ShiftPlatform) -> None:
+    """Red if the backlog of a queue does not reach the decision: the other model had all eight places."""
+    runner = nights.new_run()
+    # Eight of sixteen places are five of ten workers.
+    for number in range(12):
+        at = NOW + 60 * number
+        says(nights, {"nightly": 8, "fast": 0}, at)
+        found = minute(nights, runner, at)
+    assert (found[LENT.name], found["fast"]) == ((5, 5), (3, 3))
+    (record,) = (each for each in nights.audits()[-1]["deployments"] if each["name"] == LENT.name)
+    assert record["reasons"][0]["text"] == "real time leaves it 5 replicas; its deadlines need 5"
+    # The backlog grows beyond what there is: real time keeps its minimums, and the other model gives way.
+    says(nights, {"nightly": 10**6, "fast": 0}, at + 60)
+    assert minute(nights, runner, at + 60)[LENT.name] == (8, 8)
+
+
+@pytest.mark.parametrize("wrong", [None, -1, "many", "old", "future"])
+def test_who_is_not_told_what_deadlines_need_holds_what_it_has(nights: ShiftPlatform, wrong: Any) -> None:
+    """Red if an unknown, wrong or old backlog takes workers from a role, or gives it those of others."""
+    runner = nights.new_run()
+    for number in range(12):
+        at = NOW + 60 * number
+        says(nights, {"nightly": 8, "fast": 0}, at)
+        minute(nights, runner, at)
+    at += 60 if wrong != "old" else CEILING_SECONDS + 60
+    said = {"old": at - CEILING_SECONDS - 1, "future": at + CEILING_SECONDS + 1}
+    nights.batch_table.delete_item(Key={"id": deadlines_identifier("nightly")})
+    says(
+        nights,
+        {"fast": 16} if wrong is None else {"fast": 16, "nightly": wrong if wrong not in said else 0},
+        at,
+    )
+    if wrong in said:
+        says(nights, {"nightly": 0}, said[wrong])
+    found = minute(nights, runner, at)
+    assert (found[LENT.name], found["fast"]) == ((5, 5), (3, 3))
+    (record,) = (each for each in nights.audits()[-1]["deployments"] if each["name"] == LENT.name)
+    assert record["reasons"][0]["code"] == "deadlines_unknown"
+
+
 def test_a_day_of_the_real_decision_never_asks_for_more_than_the_pool(platform: ShiftPlatform) -> None:
     """Red if ranges together exceed the pool at any minute, or if batch keeps what real time needs."""
     platform.script.decide = decide  # type: ignore[method-assign]
-    runner, minute = platform.new_run(), 0
+    runner, passed = platform.new_run(), 0
 
     def pass_minutes(count: int) -> dict[str, tuple[int, int]]:
-        nonlocal minute
+        nonlocal passed
         for _ in range(count):
-            runner.run(NOW + 60 * minute)
-            minute += 1
-            found = ranges_of(platform)
+            found = minute(platform, runner, NOW + 60 * passed)
+            passed += 1
             assert sum(ceiling for _, ceiling in found.values()) <= 12
-            for name, (floor, _) in found.items():
-                # The autoscaler follows, and no load asks for more.
-                status = {"currentReplicas": floor, "desiredReplicas": floor}
-                if name == LENT.name:
-                    platform.api.objects[f"{name}/scale"]["status"]["replicas"] = floor
-                else:
-                    platform.api.objects[f"horizontalpodautoscalers/keda-hpa-{name}"]["status"] = status
         return ranges_of(platform)
 
     quiet = pass_minutes(30)

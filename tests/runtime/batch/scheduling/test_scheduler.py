@@ -19,7 +19,7 @@ from batch.jobs.record_table import Table
 from batch.jobs.settings import BatchPlatform, RecordTables
 from batch.jobs.spending import Figures, SpendingTable, additions
 from batch.objects import Objects
-from batch.scheduling.admissions import Admission, AdmissionTable
+from batch.scheduling.admissions import Admission, AdmissionTable, Measured
 from batch.scheduling.ceilings import Ceilings
 from batch.scheduling.measuring import SpeedTable
 from batch.scheduling.place_scheduler import Scheduler
@@ -27,7 +27,7 @@ from batch.scheduling.reconciling import read_open_jobs
 from inference_contracts.batch_configuration import Configuration
 from inference_contracts.batch_keys import JobKeys
 from inference_contracts.batch_limits import MAX_RESIZES_PER_RUN
-from inference_contracts.shift_names import ceiling_identifier
+from inference_contracts.shift_names import ceiling_identifier, deadlines_identifier
 from tests.runtime.batch import resources
 from tests.runtime.batch.job_records import HOUR, NOW, make_job
 
@@ -260,6 +260,35 @@ def test_a_running_job_shrinks_and_grows_within_a_minute_as_the_shift_says(
         scheduler.run(now=at)
         left = states.resized.get(f"{job.id}-1") or states.went_on[job.id]["places"]
         assert left == max(places, 1), "a map cannot run zero children"
+
+
+def test_the_shift_is_told_what_deadlines_need(
+    aws: dict[str, str], states: StepFunctions, admissions: AdmissionTable, platform_in_process: BatchPlatform
+) -> None:
+    """Red if the shift cannot know that jobs are urgent, or takes a time without workers for the work."""
+    limited = frozenset({"qwen3-8b", "idle"})
+    scheduler = scheduled(aws, platform_in_process, states, admissions, limited=limited)
+
+    def needed(now: int, model: str = "qwen3-8b") -> int:
+        scheduler.run(now=now)
+        record = platform_in_process.table.get(deadlines_identifier(model))
+        assert record is not None
+        assert record["at"] == now
+        return int(record["places"])
+
+    assert needed(NOW) == 0
+    assert needed(NOW, "idle") == 0
+    # Three shards of twenty minutes: within an hour one place does all of them, and within 25 minutes none
+    # does a second one. No place was given, so the job waits.
+    job = make_job(platform_in_process)
+    ask(admissions, job)
+    end = job.expires_at
+    assert [needed(end - seconds) for seconds in (3600, 3000, 1500, 60)] == [1, 2, 3, 3]
+    # Without workers nothing is answered. It counts as four times slower at most, and a faster job as it is.
+    for per_second, places in ((1e-9, 3), (1 / 600, 1)):
+        ask(admissions, job, measured=Measured(0, 0, float(NOW), per_second))
+        assert needed(end - 3 * 4800 + 60) == min(places, 2)
+    assert needed(end + 1) == 0, "what is too late needs nothing"
 
 
 def test_only_so_many_running_jobs_change_at_once_and_the_others_with_the_next_run(

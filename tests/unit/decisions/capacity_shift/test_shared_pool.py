@@ -175,6 +175,22 @@ def test_batch_gets_first_what_deadlines_need_and_then_what_does_most() -> None:
     assert "gives_way" in codes(small, "slow")
 
 
+def test_a_role_keeps_what_it_has_while_nobody_says_what_its_deadlines_need() -> None:
+    """Red if silence counts as no need, or as all that it may have."""
+    silent = replace(OFFPEAK, deadline_replicas=None)
+    fast = replace(OFFPEAK, name="fast", tokens_per_accelerator_hour=9.0, deadline_replicas=30)
+    known = {"matching": DeploymentState(floor=4), "offpeak": DeploymentState(floor=15)}
+    state = ShiftState(decided_at=NOW - 60, deployments={**known, "fast": DeploymentState(floor=0)})
+    found = decided({"matching": flat(38.0)}, MATCHING, replace(silent, priority=1), fast, state=state)
+    assert (of(found, "offpeak").floor, of(found, "fast").floor) == (15, 25)
+    assert codes(found, "offpeak") == {"deadlines_unknown"}
+    higher = decided({"matching": flat(38.0)}, MATCHING, silent, replace(fast, priority=1), state=state)
+    assert (of(higher, "offpeak").floor, of(higher, "fast").floor) == (10, 30), "a known need of a higher one"
+    huge = decided({"matching": flat(38.0)}, MATCHING, replace(OFFPEAK, deadline_replicas=10**9))
+    assert of(huge, "offpeak").floor == 40
+    assert "its deadlines need 1000000000, and its maximum is 40" in of(huge, "offpeak").reasons[0].text
+
+
 def test_batch_keeps_what_it_got_for_five_handovers() -> None:
     """Else two models of batch swap workers each minute, and serve nobody."""
     fast = replace(OFFPEAK, name="fast", tokens_per_accelerator_hour=9.0)
@@ -256,9 +272,9 @@ def demand_of(name: str, drawn: tuple[int, int, int, int, bool, int, int]) -> Ro
         batch_only=batch,
         priority=priority,
         replicas=replicas,
-        deadline_replicas=replicas if batch else 0,
     )
-    return RoleDemand(view=view, wanted=min(max(minimum, wanted), view.maximum))
+    due = replicas if batch else 0
+    return RoleDemand(view=view, wanted=min(max(minimum, wanted), view.maximum), due=due)
 
 
 def fits(numbers: Mapping[str, int], found: list[RoleDemand], pool: PoolView) -> bool:
