@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime
+from pathlib import Path
 
 from inference_blueprints.render.cluster_targets import planned_target_findings, target_findings
 from inference_blueprints.serving.checks.serving_checks import serving_findings
@@ -15,9 +16,12 @@ from inference_blueprints.spec.lock.adjacent_files import NO_PINS, AdjacentFiles
 from inference_blueprints.spec.lock.lock import Lock, with_commits
 from inference_blueprints.spec.model_files import with_models
 from inference_blueprints.spec.rule_table import rule_findings
+from inference_blueprints.spec.sections.workloads.rules import stated_days, with_days
 from inference_blueprints.spec.support_dates import support_findings
-from inference_blueprints.spec.types import Blueprint
-from inference_contracts.errors import BlueprintError, Finding, Problem
+from inference_blueprints.spec.types import Blueprint, Day
+from inference_blueprints.spec.wording import Path as Place
+from inference_blueprints.spec.wording import quote
+from inference_contracts.errors import BlueprintError, Finding, Problem, UserError
 
 #: Name of standard input in messages.
 STANDARD_INPUT = "standard input"
@@ -96,7 +100,7 @@ def parse_blueprint(
     text
         YAML.
     file
-        Its name in messages.
+        Its name in messages. Files that the text names are beside it.
     pins
         Pinned versions of third-party software.
     now
@@ -112,8 +116,10 @@ def parse_blueprint(
     if version:
         raise BlueprintError([*parsed.problems, version])
     checked = validation.validate(parsed)
-    checked = replace(checked, blueprint=with_models(checked.blueprint, pins.models))
-    found = [parsed.tie(finding) for finding in _findings(checked.blueprint, pins, now)]
+    days = _RecordedDays(file)
+    unread = list(decidable(days.read, checked.blueprint))
+    checked = replace(checked, blueprint=days.known_to(with_models(checked.blueprint, pins.models)))
+    found = [parsed.tie(finding) for finding in [*unread, *_findings(checked.blueprint, pins, now)]]
     errors = [problem for problem in found if problem.severity == "error"]
     problems = [*parsed.problems, *checked.problems, *errors]
     if problems or not checked.is_complete:
@@ -147,3 +153,52 @@ def _findings(blueprint: Blueprint, pins: Pins, now: datetime | None) -> list[Fi
         *dict.fromkeys(decidable(serving, blueprint)),
         *decidable(target_findings, blueprint),
     ]
+
+
+class _RecordedDays:
+    """Files with recorded rates that a blueprint names.
+
+    blueprint_file: Name of the blueprint's file.
+    """
+
+    def __init__(self, blueprint_file: str) -> None:
+        self._file = blueprint_file
+        self._days: dict[Place, Day] = {}
+
+    def read(self, blueprint: Blueprint) -> Iterator[Finding]:
+        """Read the files; yield why one cannot be used."""
+        for path, day in stated_days(blueprint.spec):
+            if day.rates is None or path in self._days:
+                continue
+            try:
+                self._days[path] = self._read(day, day.rates)
+            except UserError as error:
+                yield from (Finding((*path, "rates"), line) for line in str(error).splitlines())
+
+    def _read(self, day: Day, name: str) -> Day:
+        if "://" in name:
+            raise UserError(
+                f"got {quote(name)}, expected the path of a file beside the blueprint; nothing is read from "
+                "other places: download it, for instance with `aws s3 cp`, and give its path"
+            )
+        if self._file == STANDARD_INPUT:
+            raise UserError(
+                f"got {quote(name)}, but a blueprint from standard input has no files beside it; save it as "
+                "a file, or give 'hours'"
+            )
+        from inference_blueprints.serving.autoscaling.request_rates import RequestRates
+
+        rates = RequestRates.read(Path(self._file).parent / name)
+        try:
+            means, peaks = rates.by_hour()
+        except UserError as error:
+            raise UserError(f"{name}: {error}") from error
+        return day.with_rates(
+            tuple(each / rates.peak for each in means), tuple(each / rates.peak for each in peaks)
+        )
+
+    def known_to(self, blueprint: Blueprint) -> Blueprint:
+        """Return the blueprint, which may have invalid values, with what its files say."""
+        if not self._days:
+            return blueprint
+        return blueprint.model_copy(update={"spec": with_days(blueprint.spec, self._days)})

@@ -14,6 +14,7 @@ from inference_blueprints.serving.streaming import stream_load
 from inference_blueprints.spec.invalid_values import InvalidValue, usable
 from inference_blueprints.spec.types import (
     BatchQueue,
+    Day,
     Deployment,
     Model,
     ModelWorkload,
@@ -55,15 +56,21 @@ class WayIn:
     states_longest: bool
     """Whether the file states the longest prompt."""
     day: tuple[float, ...] = ()
-    """Share of the peak in each hour of a day in UTC; empty if the peak lasts all day."""
+    """Mean of each hour of a day in UTC, as a share of the peak; empty if the peak lasts all day."""
+    day_peaks: tuple[float, ...] = ()
+    """As `day`, but the highest rate of each hour."""
     prompt_images: PromptImages | None = None
     """Images in their prompts; None without any. Their tokens are a part of the lengths."""
     hours: float = HOURS_PER_DAY
     """Hours of a day in which they may come at their rate: of a queue, no more than its deadline."""
 
     def rate_in(self, hour: int) -> float:
-        """Return the requests per second in an hour of the day in UTC."""
+        """Return the mean requests per second in an hour of the day in UTC."""
         return self.means.peak_requests_per_second * (self.day[hour] if self.day else 1.0)
+
+    def peak_in(self, hour: int) -> float:
+        """Return the most requests per second in an hour of the day in UTC."""
+        return self.means.peak_requests_per_second * (self.day_peaks[hour] if self.day_peaks else 1.0)
 
     @property
     def label(self) -> str:
@@ -281,8 +288,8 @@ def _ways(spec: Spec, model: Model) -> Iterator[WayIn]:
     """
     own = own_deployments(spec, model)
     if model.workload is not None:
-        day = tuple(model.workload.day.hours) if model.workload.day else ()
-        yield replace(_way("realTime", "", own, model.workload, _of_model(model.workload)), day=day)
+        way = _way("realTime", "", own, model.workload, _of_model(model.workload))
+        yield _by_hour(way, model.workload.day)
     for queue in _queues(spec, model):
         if is_apart(queue):
             yield _of_queue(model, queue, own)
@@ -292,10 +299,14 @@ def _ways(spec: Spec, model: Model) -> Iterator[WayIn]:
             way = _way("streaming", job.name, names, job.workload or _required(model), job_means(model, job))
             # It may send this much, whatever its mean is.
             yield replace(
-                way,
+                _by_hour(way, job.workload.day if job.workload else None),
                 longest_input=max(way.longest_input, job.prompt.max_input_tokens),
                 longest_output=max(way.longest_output, job.answer.max_tokens),
             )
+
+
+def _by_hour(way: WayIn, day: Day | None) -> WayIn:
+    return replace(way, day=day.means, day_peaks=day.peaks) if day else way
 
 
 def _of_queue(model: Model, queue: BatchQueue, own: tuple[str, ...]) -> WayIn:

@@ -12,6 +12,7 @@ from itertools import pairwise
 from pathlib import Path
 
 from inference_contracts.errors import UserError
+from inference_contracts.units import HOURS_PER_DAY, SECONDS_PER_DAY, SECONDS_PER_HOUR
 
 #: Columns of ServeGen's files (github.com/alibaba/ServeGen): start of a window in seconds, requests per
 #: second, coefficient of variation of the time between requests. What follows describes its distribution.
@@ -125,6 +126,36 @@ class RequestRates:
         before, after = self.window_at(seconds - half), self.window_at(seconds + half)
         share = (seconds - half - before.start_seconds) / self.window_seconds
         return before.rate + (after.rate - before.rate) * min(1.0, max(0.0, share))
+
+    def by_hour(self) -> tuple[tuple[float, ...], tuple[float, ...]]:
+        """Return mean and highest rate of each hour of a day in UTC, over all days of the file.
+
+        Starts of windows count from a midnight in UTC. A window has its rate from begin to end.
+
+        Raises UserError if the windows are shorter than a day together, or the file has no requests.
+        """
+        length = self.end_seconds - self.start_seconds
+        if length < SECONDS_PER_DAY:
+            raise UserError(
+                f"got rates of {length / SECONDS_PER_HOUR:g} h, at least a day of 24 h is needed; windows "
+                "start at seconds"
+            )
+        if not self.peak:
+            raise UserError("all rates are 0; give rates with requests")
+        requests, seconds, peaks = ([0.0] * HOURS_PER_DAY for _ in range(3))
+        for window in self.windows:
+            begin, end = window.start_seconds, window.start_seconds + self.window_seconds
+            hour = math.floor(begin / SECONDS_PER_HOUR)
+            while hour * SECONDS_PER_HOUR < end:
+                within = min(end, (hour + 1) * SECONDS_PER_HOUR) - max(begin, hour * SECONDS_PER_HOUR)
+                of_day = hour % HOURS_PER_DAY
+                requests[of_day] += window.rate * within
+                seconds[of_day] += within
+                if within > 0.0:
+                    peaks[of_day] = max(peaks[of_day], window.rate)
+                hour += 1
+        means = tuple(asked / lasting for asked, lasting in zip(requests, seconds, strict=True))
+        return means, tuple(peaks)
 
     def max_between(self, start_seconds: float, end_seconds: float) -> float:
         """Return the highest rate within a time."""

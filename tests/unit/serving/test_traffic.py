@@ -31,7 +31,7 @@ from inference_blueprints.serving.traffic import (
     way_address,
 )
 from inference_blueprints.serving.way_capacity import longest_hours
-from inference_blueprints.spec.types import Objectives, RequestLengths, StreamingJob
+from inference_blueprints.spec.types import Objectives, StreamedRequests, StreamingJob
 from inference_contracts.errors import BlueprintError
 from inference_contracts.shift_names import ShiftConfiguration
 
@@ -396,7 +396,7 @@ def test_workers_accept_the_longest_prompt_and_answer_of_a_streaming_job() -> No
     """Red if `max-model-len` follows four times a small mean, though the job may send more."""
     job = load_blueprint("streaming-g6e").blueprint
     [first] = job.spec.streaming
-    lengths = RequestLengths(input_tokens=10, output_tokens=2)
+    lengths = StreamedRequests(input_tokens=10, output_tokens=2)
     apart = first.model_copy(update={"workload": lengths})
     spec = job.spec.model_copy(update={"streaming": [apart]})
     way = own_part(apart, model_traffic(spec, spec.models[0]))

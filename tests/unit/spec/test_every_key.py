@@ -19,10 +19,12 @@ from inference_blueprints.spec.types import (
     BatchWorkers,
     CapacityBlock,
     Cluster,
+    Day,
     EcsCluster,
     ExpressKafka,
     Kafka,
     Network,
+    StreamedRequests,
 )
 from inference_blueprints.spec.wording import path_text
 from inference_contracts.errors import BlueprintError
@@ -37,6 +39,8 @@ LEFT_OUT: dict[tuple[type[Section], str], str] = {
     (BatchWorkers, "eks"): "excludes ecs",
     (CapacityBlock, "tags"): "excludes id",
     (Cluster, "ecs"): "excludes eks",
+    (Day, "rates"): "excludes hours",
+    (StreamedRequests, "promptImages"): "the streaming job's model reads only text",
     **{(EcsCluster, key): "excludes eks" for key in keys(EcsCluster)},
     (Kafka, "express"): "excludes existing",
     (ExpressKafka, "brokers"): "excludes existing",

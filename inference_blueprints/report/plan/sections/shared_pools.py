@@ -117,7 +117,7 @@ def _used_by_hour(roles: Sequence[ResolvedWorkers]) -> list[float] | None:
     if seconds is None:
         return None
     carried = worker_load(roles[-1]).requests * roles[-1].workers.maximum
-    return [sum(way.rate_in(hour) for way in ways) * seconds / carried for hour in range(HOURS_PER_DAY)]
+    return [sum(way.peak_in(hour) for way in ways) * seconds / carried for hour in range(HOURS_PER_DAY)]
 
 
 def sharing(summary: PlanSummary) -> TextTable:

@@ -17,7 +17,7 @@ from inference_blueprints.spec.section import (
     Section,
     SecurityGroupId,
 )
-from inference_blueprints.spec.sections.workloads.keys import RequestLengths
+from inference_blueprints.spec.sections.workloads.keys import StreamedRequests
 
 if TYPE_CHECKING:
     from inference_contracts.streaming_job import TopicNames
@@ -160,7 +160,7 @@ class StreamingJob(Section):
     Then its prompt is a dead letter. With 0, it is one at `deadlineMillis`."""
     load: StreamLoad
     """Expected load."""
-    workload: RequestLengths | None = None
+    workload: StreamedRequests | None = None
     """Lengths of its requests. Without it, those of the model's `workload`, whose peak includes its calls."""
     deployments: list[Name] = Field(default_factory=list, max_length=5)
     """Names of the model's deployments that answer its calls, at an address of their own, such as `[clicks]`.

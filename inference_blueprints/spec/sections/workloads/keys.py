@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from pydantic import Discriminator, Field, Tag
+from pydantic import Discriminator, Field, PrivateAttr, Tag
 
-from inference_blueprints.spec.section import Section
+from inference_blueprints.spec.section import Choice, Section
 from inference_blueprints.spec.sections.images.keys import ImageRequests
 
 
@@ -55,12 +55,38 @@ class PromptImages(Section):
     """Most images of a prompt, at most `media.imagesPerRequest`."""
 
 
-class Day(Section):
-    """How the rate of requests changes over a day, in UTC."""
+class Day(Choice):
+    """How the rate of requests changes over a day, in UTC. Exactly one key is given."""
 
-    hours: list[Annotated[float, Field(ge=0.0, le=1.0)]] = Field(min_length=24, max_length=24)
-    """24 shares of `peakRequestsPerSecond`, each from 0 to 1: the first from 00:00 to 01:00 UTC. 0.5 is half
-    of the peak."""
+    hours: list[Annotated[float, Field(ge=0.0, le=1.0)]] | None = Field(
+        default=None, min_length=24, max_length=24
+    )
+    """24 shares of the peak, each from 0 to 1: the first from 00:00 to 01:00 UTC. 0.5 is half of the peak."""
+    rates: str | None = Field(default=None, min_length=1, max_length=1024)
+    """Recorded rates of a day or more: a CSV file in the format of ServeGen, by its path from the folder of
+    the blueprint, such as `rates/chat.csv`. Each line has the start of a window, in seconds since a midnight
+    in UTC, and its requests per second. The highest rate of the file counts as the peak."""
+    _means: tuple[float, ...] = PrivateAttr(default=())
+    _peaks: tuple[float, ...] = PrivateAttr(default=())
+
+    def with_rates(self, means: tuple[float, ...], peaks: tuple[float, ...]) -> Day:
+        """Return a copy that knows what its file says.
+
+        means, peaks: Mean and highest rate of each hour, as shares of the peak.
+        """
+        copy = self.model_copy()
+        copy._means, copy._peaks = means, peaks
+        return copy
+
+    @property
+    def means(self) -> tuple[float, ...]:
+        """Mean rate of each hour, as a share of the peak; empty if the file was not read."""
+        return self._means if self.hours is None else tuple(self.hours)
+
+    @property
+    def peaks(self) -> tuple[float, ...]:
+        """Highest rate of each hour, as a share of the peak; empty if the file was not read."""
+        return self._peaks if self.hours is None else tuple(self.hours)
 
 
 class ModelWorkload(Section):
@@ -88,7 +114,7 @@ class ModelWorkload(Section):
 
 
 class RequestLengths(Section):
-    """Requests of a queue or of a streaming job. Their number follows from `load`."""
+    """Requests of a queue. Their number follows from `load`."""
 
     input_tokens: PromptTokens
     """Prompt length in tokens, including those of images: the mean as a number such as `20000`, or
@@ -101,6 +127,13 @@ class RequestLengths(Section):
     to below 1."""
     prompt_images: PromptImages | None = None
     """Number of images in a prompt. Requires `media` of the model."""
+
+
+class StreamedRequests(RequestLengths):
+    """Requests of a streaming job. Their number at the peak follows from `load`."""
+
+    day: Day | None = None
+    """How the rate changes over a day. Without it, the peak lasts all day."""
 
 
 class Workload(Section):

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 from inference_blueprints.spec.invalid_values import usable
 from inference_blueprints.spec.rule import rule
 from inference_blueprints.spec.types import (
     BatchQueue,
+    Day,
     Model,
     ModelWorkload,
     RequestLengths,
@@ -232,13 +234,35 @@ def addresses_of_ways_in_are_free(spec: Spec) -> Iterator[Finding]:
 @rule
 def days_have_requests(spec: Spec) -> Iterator[Finding]:
     """Check that one of the shares of a day is 1, that of the hour of the peak."""
-    for index, model in usable(spec.models):
-        day = model.workload.day if model.workload else None
-        if day is None:
+    for path, day in stated_days(spec):
+        if day.hours is None:
             continue
-        path: Path = ("spec", "models", index, "workload", "day", "hours")
         shares = [share for _, share in usable(day.hours)]
         # One that is no share may be that of the peak.
         if len(shares) == len(day.hours) and max(shares) != 1:
             message = "none of the shares is 1, which is the hour of the peak; divide all by the largest"
-            yield Finding(path, message)
+            yield Finding((*path, "hours"), message)
+
+
+def stated_days(spec: Spec) -> Iterator[tuple[Path, Day]]:
+    """Yield how rates change over a day, for each model and streaming job that says so, with its place."""
+    for index, model in usable(spec.models):
+        if model.workload is not None and model.workload.day is not None:
+            yield ("spec", "models", index, "workload", "day"), model.workload.day
+    for index, job in usable(spec.streaming):
+        if job.workload is not None and job.workload.day is not None:
+            yield ("spec", "streaming", index, "workload", "day"), job.workload.day
+
+
+def with_days(spec: Spec, days: Mapping[Path, Day]) -> Spec:
+    """Return the blueprint's section, which may have invalid values, with other days.
+
+    days: Days by their place, as `stated_days` yields it.
+    """
+    changed: dict[str, list[Any]] = {}
+    for (_, section, index, *_), day in days.items():
+        items = changed.setdefault(str(section), [*getattr(spec, str(section))])
+        item = items[int(index)]
+        workload = item.workload.model_copy(update={"day": day})
+        items[int(index)] = item.model_copy(update={"workload": workload})
+    return spec.model_copy(update=changed)
