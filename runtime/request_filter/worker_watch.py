@@ -51,6 +51,7 @@ class WorkerWatch:
         self._frontend, self._drain, self._died = frontend, drain_seconds, died
         self._workers: dict[str, _Worker] = {}
         self._dead: set[str] = set()
+        self._read: float | None = None
         self._poked = asyncio.Event()
         self._soon = 0
 
@@ -102,9 +103,12 @@ class WorkerWatch:
             self._died(f"{host}:{port}", alive, loop.time())
 
     def _take_list(self, listed: Mapping[str, Address], now: float) -> None:
+        # A new worker may have taken a request and died of it since the list was last read.
+        alive = now if self._read is None else self._read
+        self._read = now
         for name, address in listed.items():
             if name not in self._workers and name not in self._dead:
-                self._workers[name] = _Worker(address, now, now)
+                self._workers[name] = _Worker(address, now, alive)
         for name, worker in self._workers.items():
             if name not in listed:
                 worker.left = worker.left or now

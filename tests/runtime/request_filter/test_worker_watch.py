@@ -18,6 +18,8 @@ class Cluster:
 
     watch: WorkerWatch
     deaths: list[str]
+    alive: list[float]
+    """When each of them was last seen alive."""
     addresses: dict[str, str] = field(default_factory=dict)
     listed: set[str] = field(default_factory=set)
     answers: dict[str, str] = field(default_factory=dict)
@@ -42,14 +44,19 @@ class Cluster:
 @pytest.fixture
 def cluster(monkeypatch: pytest.MonkeyPatch) -> Cluster:
     deaths: list[str] = []
+    alive: list[float] = []
     clock = iter(range(100_000))
 
     class Loop:
         def time(self) -> float:
             return next(clock) / 2
 
-    watch = WorkerWatch(("127.0.0.1", 1), 10.0, lambda worker, *_: deaths.append(worker))
-    found = Cluster(watch, deaths)
+    def died(worker: str, since: float, _: float) -> None:
+        deaths.append(worker)
+        alive.append(since)
+
+    watch = WorkerWatch(("127.0.0.1", 1), 10.0, died)
+    found = Cluster(watch, deaths, alive)
 
     async def page(*_: object) -> bytes:
         return found.page()
@@ -105,3 +112,14 @@ def test_a_process_with_several_workers_dies_once(cluster: Cluster) -> None:
     cluster.answers["10.0.0.1:1"] = "refuses"
     cluster.look(3)
     assert cluster.deaths == ["10.0.0.1:1"]
+
+
+def test_a_worker_that_was_new_when_it_died_may_have_died_of_an_earlier_request(cluster: Cluster) -> None:
+    """Red if a worker that dies before anybody looked counts as alive until then: its request had failed."""
+    cluster.look()
+    failed = asyncio.get_running_loop().time()
+    cluster.add(c="10.0.0.3:1")
+    cluster.answers["10.0.0.3:1"] = "refuses"
+    cluster.look()
+    assert cluster.deaths == ["10.0.0.3:1"]
+    assert cluster.alive[0] < failed
