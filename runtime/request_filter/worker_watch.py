@@ -23,11 +23,15 @@ _INTERVAL_SECONDS: Final = 2.0
 _PAUSE_SECONDS: Final = 0.25
 #: Intervals after a failed request: a program may need a moment to end.
 _SOON_SECONDS: Final = (0.25, 0.5, 1.0, 1.0)
+#: Longest time for which the system still accepts connections for a program that has begun to end: it closes
+#: them one after the other, so a request may have failed before.
+_CLOSING_SECONDS: Final = 1.0
 _MOST_PAGE_BYTES: Final = 16 * 2**20
 
 Address = tuple[str, int]
 Found = Literal["accepts", "refuses", "silent"]
-#: Called with the time at which a worker was last seen alive, and the time at which it was seen dead.
+#: Called with the address of a worker, the last time at which it surely lived, and the time at which it was
+#: seen dead.
 Died = Callable[[str, float, float], None]
 
 
@@ -100,7 +104,7 @@ class WorkerWatch:
                 # Its node is gone.
                 del self._workers[name]
         for (host, port), alive in dead.items():
-            self._died(f"{host}:{port}", alive, loop.time())
+            self._died(f"{host}:{port}", alive - _CLOSING_SECONDS, loop.time())
 
     def _take_list(self, listed: Mapping[str, Address], now: float) -> None:
         # A new worker may have taken a request and died of it since the list was last read.

@@ -19,7 +19,7 @@ class Cluster:
     watch: WorkerWatch
     deaths: list[str]
     alive: list[float]
-    """When each of them was last seen alive."""
+    """When each of them surely lived."""
     addresses: dict[str, str] = field(default_factory=dict)
     listed: set[str] = field(default_factory=set)
     answers: dict[str, str] = field(default_factory=dict)
@@ -51,7 +51,8 @@ def cluster(monkeypatch: pytest.MonkeyPatch) -> Cluster:
         def time(self) -> float:
             return next(clock) / 2
 
-    def died(worker: str, since: float, _: float) -> None:
+    def died(worker: str, since: float, now: float) -> None:
+        assert since < now
         deaths.append(worker)
         alive.append(since)
 
@@ -123,3 +124,13 @@ def test_a_worker_that_was_new_when_it_died_may_have_died_of_an_earlier_request(
     cluster.look()
     assert cluster.deaths == ["10.0.0.3:1"]
     assert cluster.alive[0] < failed
+
+
+def test_a_worker_that_still_accepts_may_have_begun_to_end(cluster: Cluster) -> None:
+    """Red if a request counts as not concerned that failed when its worker had closed all but its port."""
+    failed = asyncio.get_running_loop().time()
+    cluster.look()
+    cluster.answers["10.0.0.1:1"] = "refuses"
+    cluster.look()
+    assert cluster.deaths == ["10.0.0.1:1"]
+    assert cluster.alive[0] <= failed
