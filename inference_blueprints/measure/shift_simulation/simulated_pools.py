@@ -24,6 +24,7 @@ from inference_blueprints.serving.resolved import ResolvedWorkers, resolve
 from inference_blueprints.serving.traffic import queue_traffic, serving_deployments
 from inference_blueprints.spec.types import BatchQueue, Blueprint, Model
 from inference_contracts.errors import UserError
+from inference_contracts.number_text import number
 from inference_contracts.shift_names import SharedPool, ShiftConfiguration, ShiftedWorkers
 from inference_contracts.units import MINUTES_PER_DAY, MINUTES_PER_HOUR, SECONDS_PER_DAY
 from inference_decisions.capacity_shift.demand_history import Numbers
@@ -185,15 +186,16 @@ def _batch(
 
 def pool_notes(simulated: SimulatedPool) -> Iterator[str]:
     """Yield what the figures of a pool count."""
+    tuned, counted = number(simulated.tuned_hours), number(simulated.counted_hours)
     yield (
-        f"Pool {simulated.pool.pool}: ways are tuned on the first {simulated.tuned_hours:g} h, and counted "
-        f"on the other {simulated.counted_hours:g} h. A way needs as many GPUs as it takes to miss at most "
+        f"Pool {simulated.pool.pool}: ways are tuned on the first {tuned} h, and counted "
+        f"on the other {counted} h. A way needs as many GPUs as it takes to miss at most "
         "0.1 % of each role's demand and to keep batch's deadlines; fleets are paid for what they hold, "
         "elastic ones by the started hour. GPUs count one by one: whole nodes make small fleets dearer. The "
         "bound knows the demand of a hand-over before it comes."
     )
     for queue, hours in simulated.batch_hours.items():
-        yield f"{queue} needs {hours:.0f} GPU hours per day of this pool."
+        yield f"{queue} needs {number(hours)} GPU hours per day of this pool."
     for each in simulated.ways:
         if not each.keeps:
             yield f"{each.way} misses more than it may with any number of GPUs: its figure is too good."

@@ -9,6 +9,7 @@ import numpy
 from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
+from inference_contracts.number_text import number
 from inference_decisions.capacity_shift.demand_history import BIN_SECONDS, DemandHistory, Numbers
 from inference_decisions.capacity_shift.replica_forecast import REMEMBERED_BINS, forecast_replicas
 from inference_decisions.capacity_shift.shift_answer import (
@@ -227,7 +228,7 @@ class DeploymentRule:
         if self.history.measured_seconds >= self.settings.learn_seconds:
             largest = float(numpy.nanmax(self.history.values))
             floor = self._replicas(largest * (1.0 + self.settings.safety_percent / 100.0))
-            text = f"the newest demand is {age}: the floor covers the largest known one, {largest:.4g}"
+            text = f"the newest demand is {age}: the floor covers the largest known one, {number(largest)}"
         else:
             text = f"the newest demand is {age}, too little is known: the floor is the maximum"
         self._because("metrics_missing", f"{text}; batch gets nothing")
@@ -239,8 +240,8 @@ class DeploymentRule:
         needed = self.settings.learn_seconds / 3600.0
         self._because(
             "no_history",
-            f"{hours:.1f} h of demand are known, {needed:g} h are needed: nothing is lent, and the floor"
-            " does not fall",
+            f"{hours:.1f} h of demand are known, {number(needed)} h are needed: nothing is lent, and the"
+            " floor does not fall",
         )
         floor = self.before.floor if self.before else self.deployment.minimum
         return DeploymentState(floor=self._bounded(floor))
@@ -285,12 +286,12 @@ class DeploymentRule:
         minutes = self._handover_seconds / _MINUTE
         self._because(
             "forecast",
-            f"within {minutes:g} min demand may reach {forecast.later:.4g} (now {forecast.level:.4g}):"
-            f" {wanted} replicas of {self.deployment.capacity:.4g}",
+            f"within {number(minutes)} min demand may reach {number(forecast.later)}"
+            f" (now {number(forecast.level)}): {wanted} replicas of {number(self.deployment.capacity)}",
         )
         if self._replicas(in_use) > wanted:
             wanted = self._replicas(in_use)
-            self._because("in_use", f"{in_use:.4g} is being served now: {wanted} replicas")
+            self._because("in_use", f"{number(in_use)} is being served now: {wanted} replicas")
         needed = forecast.later / self.deployment.capacity
         if needed > self.deployment.maximum + _TOLERANCE:
             self._because(
@@ -318,7 +319,7 @@ class DeploymentRule:
         if waited < after or self.settings.freeze == "unknown":
             self._because(
                 "waits_to_lower",
-                f"{wanted} replicas suffice since {waited:.0f} s; the floor falls after {after:g} s",
+                f"{wanted} replicas suffice since {waited:.0f} s; the floor falls after {number(after)} s",
             )
             self._explain_unknown()
             return floor, since
@@ -344,7 +345,7 @@ class DeploymentRule:
         limit = before + (0.0 if self.settings.freeze == "unknown" else pace)
         self._because(
             "present_demand" if free else "nothing_to_lend",
-            f"until batch has left, demand may reach {reserve:.4g} of the {served:.4g} that"
+            f"until batch has left, demand may reach {number(reserve)} of the {number(served)} that"
             f" {self.deployment.ready} ready replicas serve",
         )
         if free > limit + _TOLERANCE:

@@ -158,10 +158,10 @@ def test_demand_above_the_maximum_is_said_with_its_share(capacity: Capacity) -> 
         in capacity(*words, "--request-seconds", f"{seconds}").out
     )
     save_shared()
-    words = (*SHARED, "--batch-hours", "nightly=1", "--request-seconds", "60")
-    live, shop = answered(capacity(*words, "-o", "json"))["workers"]
+    shared = (*SHARED, "--batch-hours", "nightly=1", "--request-seconds", "60")
+    live, shop = answered(capacity(*shared, "-o", "json"))["workers"]
     assert (live["demandAboveMostPercent"] > 1, shop["demandAboveMostPercent"] > 1) == (True, True)
-    text = " ".join(capacity(*words).out.split())
+    text = " ".join(capacity(*shared).out.split())
     for each in (live, shop):
         share = number(each["demandAboveMostPercent"])
         expected_note = f"{each['name']}: {share} % of the trace's demand is more than {each['most']} workers"

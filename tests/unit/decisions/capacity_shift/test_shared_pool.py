@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from inference_decisions.capacity_shift.demand_history import BIN_SECONDS, DemandHistory
+from inference_decisions.capacity_shift.demand_history import DemandHistory
 from inference_decisions.capacity_shift.pool_allocation import Allocation, RoleDemand, allocate
 from inference_decisions.capacity_shift.replica_forecast import forecast_replicas
 from inference_decisions.capacity_shift.shift_answer import DeploymentDecision, ShiftDecision
@@ -26,9 +26,8 @@ from inference_decisions.capacity_shift.shift_view import (
     ShiftSettings,
     ShiftState,
 )
+from tests.unit.decisions.capacity_shift.known_demand import DAY, NOW, flat
 
-DAY = 86400 // BIN_SECONDS
-NOW = 100 * 86400
 SHIFT = ShiftSettings(action="shift")
 #: Six nodes of eight accelerators, of which a fixed worker has four.
 POOL = PoolView(name="b300", accelerators=44, shared=True, accelerators_per_node=8)
@@ -51,10 +50,6 @@ def role(name: str, **fields: object) -> DeploymentView:
 MATCHING = role("matching", minimum=4, maximum=20, replicas=4, priority=100)
 SHOPPER = role("shopper", minimum=6, maximum=12, replicas=6, priority=80)
 OFFPEAK = role("offpeak", batch_only=True, tokens_per_accelerator_hour=2.0)
-
-
-def flat(demand: float, bins: int = 2 * DAY) -> DemandHistory:
-    return DemandHistory(NOW, numpy.full(bins, demand))
 
 
 def decided(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 
 import numpy
@@ -21,9 +22,8 @@ from inference_decisions.capacity_shift.shift_view import (
     ShiftSettings,
     ShiftState,
 )
+from tests.unit.decisions.capacity_shift.known_demand import DAY, NOW, flat
 
-DAY = 86400 // BIN_SECONDS
-NOW = 100 * 86400
 SHIFT = ShiftSettings(action="shift", safety_percent=2.0)
 VIEW = DeploymentView(
     name="chat",
@@ -37,10 +37,6 @@ VIEW = DeploymentView(
     batch_places=100,
 )
 POOL = PoolView(name="l40s", accelerators=40)
-
-
-def flat(demand: float, bins: int = 2 * DAY) -> DemandHistory:
-    return DemandHistory(NOW, numpy.full(bins, demand))
 
 
 def before(floor: int, *, lower_since: float | None = None, lent: float = 0.0, ago: float = 60) -> ShiftState:
@@ -68,6 +64,17 @@ def of(decision: ShiftDecision) -> DeploymentDecision:
 
 def codes(decision: ShiftDecision) -> set[str]:
     return {reason.code for reason in of(decision).reasons}
+
+
+def test_figures_in_reasons_have_three_digits_and_no_exponent() -> None:
+    """Red for a hand-over of 2.63333 min, or a demand of 1.235e+05."""
+    view = replace(VIEW, handover_seconds=158.0, capacity=249.126, in_use=123.456)
+    reasons = [each.text for each in of(decided(flat(123_456.7), before(4), view)).reasons]
+    assert "within 2.63 min demand may reach" in reasons[0]
+    assert "replicas of 249" in reasons[0]
+    for text in reasons:
+        for figure in re.findall(r"\d[\d,.e+]*\d", text):
+            assert re.fullmatch(r"\d{1,3}(,\d{3})+|\d+|\d\.\d{1,2}|\d\d\.\d", figure), text
 
 
 def test_a_rise_raises_the_floor_at_once() -> None:
