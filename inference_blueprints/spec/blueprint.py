@@ -37,7 +37,7 @@ class Spec(Section):
     """Pools of nodes with accelerators."""
     queueing: Queueing | None = None
     """Job queues on the pools, beside the models. Without it, jobs cannot use the pools."""
-    # Each model is a rule of the load balancer, which supports 100 rules.
+    # Each model is a rule of the load balancer (`network_quotas` of the catalogue).
     models: list[Model] = Field(min_length=1, max_length=100)
     """Models to serve."""
     teams: list[Team] = Field(default_factory=list, max_length=200)

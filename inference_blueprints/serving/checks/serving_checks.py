@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from functools import partial
 
+import inference_catalog as catalog
 from inference_blueprints.serving.checks.argument_checks import (
     argument_findings,
     environment_findings,
@@ -55,21 +56,18 @@ from inference_blueprints.spec.invalid_values import decidable, usable
 from inference_blueprints.spec.rule_table import findings_of
 from inference_contracts.errors import Finding
 
-#: Default quota of rules of an Application Load Balancer, without those that are its listeners' default
-#: (https://docs.aws.amazon.com/elasticloadbalancing/latest/application/load-balancer-limits.html).
-_LISTENER_RULES = 100
-
 
 def address_findings(blueprint: spec.Blueprint) -> Iterator[Finding]:
     """Warn if the models' load balancer needs more rules than its default quota: one for each address."""
     models = [model for _, model in usable(blueprint.spec.models)]
     further = sum(len(further_routes(blueprint.spec, model)) for model in models)
-    if len(models) + further > _LISTENER_RULES:
+    quota = catalog.network_quotas()["elasticloadbalancing.rules"]
+    if len(models) + further > quota.value:
         message = (
             f"got {len(models)} models, and {further} further addresses of queues and streaming jobs with "
             "'deployments'; each is a rule of the models' load balancer, whose default quota is "
-            f"{_LISTENER_RULES}; request an increase (Service Quotas, Elastic Load Balancing: Rules per "
-            "Application Load Balancer), or create a second platform for some of the models"
+            f"{quota.value:,.0f}; request an increase (Service Quotas, Elastic Load Balancing: "
+            f"{quota.quota}), or create a second platform for some of the models"
         )
         yield Finding(("spec", "models"), message, "warning")
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from pydantic.alias_generators import to_snake
 
+import inference_catalog as catalog
 from inference_blueprints.spec.derived import divided, each_deployment
 from inference_blueprints.spec.invalid_values import usable
 from inference_blueprints.spec.rule import duplicate_names, rule
@@ -264,18 +265,14 @@ def releases_are_short(spec: Spec) -> Iterator[Finding]:
             yield Finding((*deployment.path, "name"), message)
 
 
-#: Each deployment is a target group of the only load balancer, whose quota cannot be raised
-#: (https://docs.aws.amazon.com/elasticloadbalancing/latest/application/load-balancer-limits.html).
-MAXIMUM_DEPLOYMENTS = 100
-
-
 @rule
 def deployments_fit_the_load_balancer(spec: Spec) -> Iterator[Finding]:
     """Check that the load balancer has target groups for all deployments."""
     count = sum(1 for _ in each_deployment(spec))
-    if count > MAXIMUM_DEPLOYMENTS:
+    most = catalog.network_quotas()["elasticloadbalancing.targetGroups"].value
+    if count > most:
         message = (
-            f"got {count} deployments in all, the models' load balancer supports {MAXIMUM_DEPLOYMENTS}; "
+            f"got {count} deployments in all, the models' load balancer supports {most:,.0f}; "
             "create a second platform for some of the models"
         )
         yield Finding(("spec", "models"), message)
