@@ -96,6 +96,9 @@ class ShiftedWorkers:
     handover_seconds: float | None = None
     """On a shared pool: time until a worker of another role has stopped and one of this role serves. None on
     others, where `reclaim_seconds` holds."""
+    new_node_seconds: float | None = None
+    """On a shared pool whose nodes come and go: the same time if a node has to start. None on others, and
+    where one stated time holds for all."""
     batch_only: bool = False
     """Whether they serve batch alone, so that the shift sets their number itself."""
     tokens_per_accelerator_hour: float = 0.0
@@ -114,6 +117,8 @@ class SharedPool:
     accelerators: int
     """Accelerators that its elastic and lent workers may have together: all but those of fixed workers."""
     accelerators_per_node: int
+    always: int | None = None
+    """How many of these accelerators are on nodes that always run. None for all."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

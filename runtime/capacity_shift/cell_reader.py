@@ -285,6 +285,7 @@ class CellReader:
             batch_places=self._configuration.batch_share(workers),
             priority=workers.priority,
             handover_seconds=workers.handover_seconds,
+            new_node_seconds=workers.new_node_seconds,
             batch_only=workers.batch_only,
             tokens_per_accelerator_hour=workers.tokens_per_accelerator_hour,
         )
@@ -320,6 +321,7 @@ class CellReader:
                 accelerators=shared.accelerators,
                 shared=True,
                 accelerators_per_node=shared.accelerators_per_node,
+                always=shared.always,
             )
 
     def _ready(self, now: float) -> Mapping[tuple[str, str], int]:

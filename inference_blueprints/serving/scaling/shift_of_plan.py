@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 
 from inference_blueprints.serving.estimates.worker_start import worker_start
 from inference_blueprints.serving.nodes.ecs_capacity import managed_pools
@@ -38,7 +39,7 @@ def shift_configuration_of(blueprint: Blueprint, plan: ServingPlan) -> ShiftConf
         return None
     on_ecs = blueprint.spec.cluster.chosen == "ecs"
     managed = managed_pools(blueprint, plan) if on_ecs else frozenset[str]()
-    handovers = handover_seconds(blueprint, plan)
+    handovers = handovers_of(blueprint, plan)
     workers = tuple(
         each
         for model_index, model in enumerate(plan.models)
@@ -76,11 +77,11 @@ def _shifted_workers(
     deployment: DeploymentPlan,
     roles: tuple[ResolvedWorkers, ...],
     managed: frozenset[str],
-    handovers: Mapping[Path, int],
+    handovers: Mapping[Path, Handover],
 ) -> Iterator[ShiftedWorkers]:
     """Yield the elastic workers of a deployment. Pools in `managed` are those of Managed Instances.
 
-    `handovers` has the hand-over time of roles on shared pools.
+    `handovers` has those of roles on shared pools.
 
     Demand is counted in requests in flight of the release, which the workers that decode hold. Prefill
     workers share it by their number, so that the floors of both roles keep the ratio of the ranges.
@@ -92,6 +93,7 @@ def _shifted_workers(
         if process.scaling is None and process.lent_most is None:
             continue
         resolved = of_roles[process.name]
+        handover = handovers.get(resolved.path)
         shared = process.share is not None
         part = "vllm-" if deployment.stack == "llmD" else ""
         yield ShiftedWorkers(
@@ -109,7 +111,8 @@ def _shifted_workers(
             capacity=carried / process.maximum,
             accelerators=resolved.workers.accelerators,
             priority=(resolved.model.priority or 0) if shared else 0,
-            handover_seconds=handovers.get(resolved.path),
+            handover_seconds=handover.seconds if handover else None,
+            new_node_seconds=handover.on_new_node if handover else None,
             batch_only=process.lent_most is not None,
             tokens_per_accelerator_hour=_batch_tokens(resolved) if process.lent_most is not None else 0.0,
             scale=_scale(deployment, process) if process.lent_most is not None else "",
@@ -133,18 +136,29 @@ def _scale(deployment: DeploymentPlan, process: Process) -> str:
     return "leaderworkerset.x-k8s.io/v1/leaderworkersets" if process.nodes > 1 else "apps/v1/deployments"
 
 
-def handover_seconds(blueprint: Blueprint, plan: ServingPlan) -> Mapping[Path, int]:
-    """Return how long each role on a shared pool takes to get accelerators of another role.
+@dataclass(frozen=True, slots=True)
+class Handover:
+    """How long a role on a shared pool takes to get accelerators."""
+
+    seconds: int
+    """Those of another role: until that has drained, and a worker has started on a node that runs."""
+    on_new_node: int | None
+    """Those of a node that has to start. None if all nodes of the pool always run, or one time is stated."""
+
+
+def handovers_of(blueprint: Blueprint, plan: ServingPlan) -> Mapping[Path, Handover]:
+    """Return how long each role on a shared pool takes to get accelerators.
 
     First the other role drains: it has the whole time in which its streams may end. Then weights are loaded,
     and the engine starts. If nobody has published or measured its start, it is at least the default of
-    `reclaimSeconds`. A stated `reclaimSeconds` holds for all roles.
+    `reclaimSeconds`. On a new node nobody has to drain, and node and image come first. A stated
+    `reclaimSeconds` holds for all roles.
 
     blueprint: A valid blueprint.
-    Returns: Seconds by the place of the role's section.
+    Returns: Hand-overs by the place of the role's section.
     """
     shift = blueprint.spec.capacity_shift
-    starts: dict[str, dict[Path, float]] = {}
+    starts: dict[str, dict[Path, tuple[float, float | None]]] = {}
     drains: dict[str, dict[Path, int]] = {}
     for model_index, model in enumerate(plan.models):
         for index, deployment in enumerate(model.deployments):
@@ -157,23 +171,30 @@ def handover_seconds(blueprint: Blueprint, plan: ServingPlan) -> Mapping[Path, i
                 drains.setdefault(resolved.pool.name, {})[resolved.path] = process.termination_grace_seconds
     stated = shift.reclaim_seconds if shift and "reclaim_seconds" in shift.model_fields_set else None
     return {
-        path: stated
-        or math.ceil(
-            seconds + max((each for other, each in drains[pool].items() if other != path), default=0)
+        path: Handover(stated, None)
+        if stated
+        else Handover(
+            math.ceil(
+                running + max((each for other, each in drains[pool].items() if other != path), default=0)
+            ),
+            None if new is None else math.ceil(new),
         )
         for pool, of_pool in starts.items()
-        for path, seconds in of_pool.items()
+        for path, (running, new) in of_pool.items()
     }
 
 
-def _start(resolved: ResolvedWorkers, image: str) -> float:
-    """Return the time in which a worker starts on a node that runs."""
-    found = 0.0
+def _start(resolved: ResolvedWorkers, image: str) -> tuple[float, float | None]:
+    """Return the time in which a worker starts on a node that runs, and on one that has to start."""
+    running = new = 0.0
     for kind in resolved.types:
-        start = worker_start(resolved, image, kind, together=1).on_a_running_node
-        unknown = any(each.seconds is None for each in start.parts)
-        found = max(found, start.seconds, CapacityShift().reclaim_seconds if unknown else 0.0)
-    return found
+        start = worker_start(resolved, image, kind, together=1)
+        parts = start.on_a_running_node
+        unknown = any(each.seconds is None for each in parts.parts)
+        seconds = max(parts.seconds, CapacityShift().reclaim_seconds if unknown else 0.0)
+        running, new = max(running, seconds), max(new, seconds + start.seconds - parts.seconds)
+    nodes = resolved.pool.nodes
+    return running, new if nodes.min < nodes.max else None
 
 
 def _shared_pools(blueprint: Blueprint, workers: tuple[ShiftedWorkers, ...]) -> Iterator[SharedPool]:
@@ -186,10 +207,12 @@ def _shared_pools(blueprint: Blueprint, workers: tuple[ShiftedWorkers, ...]) -> 
             if each.workers.scaled_by is None
         )
         if shared.pool.name in moved:
+            nodes, size = shared.pool.nodes, shared.pool.types[0].accelerator_count
             yield SharedPool(
                 pool=shared.pool.name,
                 accelerators=shared.accelerators - fixed,
-                accelerators_per_node=shared.pool.types[0].accelerator_count,
+                accelerators_per_node=size,
+                always=None if nodes.min == nodes.max else max(0, nodes.min * size - fixed),
             )
 
 

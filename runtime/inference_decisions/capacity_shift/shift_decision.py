@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy
@@ -53,7 +53,7 @@ def decide(
     before = state or ShiftState(decided_at=now)
     decisions: list[DeploymentDecision] = []
     states: dict[str, DeploymentState] = {}
-    for deployment in view.deployments:
+    for deployment in _with_horizons(view):
         if deployment.batch_only:
             continue
         rule = DeploymentRule(
@@ -84,6 +84,28 @@ def decide(
         pools=tuple(pools),
         state=ShiftState(decided_at=now, deployments=states),
     )
+
+
+def _with_horizons(view: CellView) -> Iterator[DeploymentView]:
+    """Yield the deployments. Where a node of a shared pool is missing, hand-overs have the start of one."""
+    missing = {each.name for each in view.pools if each.shared and _lacks_node(each, view.deployments)}
+    for each in view.deployments:
+        if each.pool in missing and each.new_node_seconds is not None and each.handover_seconds is not None:
+            yield replace(each, handover_seconds=max(each.handover_seconds, each.new_node_seconds))
+        else:
+            yield each
+
+
+def _lacks_node(pool: PoolView, deployments: Iterable[DeploymentView]) -> bool:
+    """Return whether replicas use so few nodes that another one may have to start."""
+    if pool.always is None:
+        return False
+    used = sum(each.replicas * each.accelerators for each in deployments if each.pool == pool.name)
+    node = max(1, pool.accelerators_per_node)
+    # What the pool lacks to whole nodes belongs to fixed workers, whose nodes run.
+    fixed = -pool.accelerators % node
+    running = math.ceil((used + fixed) / node) * node - fixed
+    return max(pool.always, running) < pool.accelerators
 
 
 def _pool(

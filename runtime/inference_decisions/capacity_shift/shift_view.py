@@ -135,6 +135,9 @@ class DeploymentView:
     handover_seconds: float | None = None
     """On a shared pool: time until a replica of another role has drained and one of this role serves. None
     for `reclaim_seconds` of the settings."""
+    new_node_seconds: float | None = None
+    """On a shared pool: the same time if a node has to start. None if no node ever has to, or the other time
+    has it."""
     batch_only: bool = False
     """Whether it serves batch alone. Then it has no history, and the shift sets the number itself."""
     deadline_replicas: int | None = 0
@@ -158,6 +161,9 @@ class PoolView:
     accelerators_per_node: int = 0
     """Accelerators of a node of a shared pool: a replica uses those of one node, or whole nodes. The last
     node has what is left. Zero if a replica fits anywhere."""
+    always: int | None = None
+    """Accelerators of a shared pool whose nodes always run. None for all. The others have a node while a
+    replica uses it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -224,6 +224,25 @@ def test_a_hand_over_is_the_drain_of_another_role_and_a_start_on_a_running_node(
 
     stated = configuration_of(lambda spec: spec["capacityShift"].update(reclaimSeconds=900))
     assert {each.handover_seconds for each in stated.workers} == {900}
+    assert {each.new_node_seconds for each in (*stated.workers, *found.workers)} == {None}, "all nodes run"
+
+
+def test_where_nodes_come_and_go_a_role_knows_the_start_of_one() -> None:
+    """Red if it has no launch of a node, or another role's drain."""
+
+    def grows(spec: dict[str, Any]) -> None:
+        spec["pools"][0]["nodes"] = {"min": 1, "max": NODES}
+        spec["pools"][0]["purchase"] = {"onDemand": {}}
+        workers_of(spec, 0).update(measuredStart={"launchSeconds": 7000, "engineSeconds": 50})
+
+    found = configuration_of(grows)
+    first = found.workers[0]
+    assert first.new_node_seconds is not None
+    assert first.handover_seconds is not None
+    assert 7050 < first.new_node_seconds < 7500
+    assert first.handover_seconds < 7000
+    assert found.shared_pools[0].always == ACCELERATORS // NODES
+    assert ShiftConfiguration.from_json(found.as_json()) == found
 
 
 @pytest.mark.parametrize("shifted", [True, False])

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from inference_blueprints.report.plan.section import Label, PlanBasis, PlanSection, PlanSummary, ShortLine
 from inference_blueprints.report.tables import TextTable
 from inference_blueprints.serving.resolved import ResolvedWorkers
-from inference_blueprints.serving.scaling.shift_of_plan import handover_seconds
+from inference_blueprints.serving.scaling.shift_of_plan import handovers_of
 from inference_blueprints.serving.scaling.worker_load import request_seconds, worker_load
 from inference_blueprints.spec.sections.pools.shared import PoolSharing, shared_pools, shares
 from inference_contracts.units import HOURS_PER_DAY
@@ -34,6 +34,9 @@ class SharingRole:
     handover_seconds: int | None
     """Time until a worker of another role has stopped and one of this role serves. None if their number is
     fixed."""
+    new_node_seconds: int | None
+    """Time until a worker serves on a node that has to start, while the pool has fewer than it may have. None
+    if all of its nodes always run, their number is fixed, or `reclaimSeconds` is stated."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +67,7 @@ def _summarise(basis: PlanBasis) -> Iterator[SharedPoolSummary]:
     pools = tuple(shared_pools(basis.spec))
     if not pools:
         return
-    numbers, handovers = shares(basis.spec), handover_seconds(basis.blueprint, basis.plan)
+    numbers, handovers = shares(basis.spec), handovers_of(basis.blueprint, basis.plan)
     for shared in pools:
         roles = tuple(
             SharingRole(
@@ -75,9 +78,11 @@ def _summarise(basis: PlanBasis) -> Iterator[SharedPoolSummary]:
                 workers_most=each.workers.maximum,
                 workers_by_priority=numbers[each.path],
                 accelerators=each.workers.accelerators,
-                handover_seconds=handovers.get(each.path),
+                handover_seconds=handover.seconds if handover else None,
+                new_node_seconds=handover.on_new_node if handover else None,
             )
             for each in shared.roles
+            for handover in (handovers.get(each.path),)
         )
         by_hour = _needed_by_hour(basis, shared)
         busiest = max(range(len(by_hour)), key=by_hour.__getitem__) if by_hour else None
@@ -125,7 +130,7 @@ def sharing(summary: PlanSummary) -> TextTable:
     return TextTable(
         "Shared pools",
         ("pool", "workers"),
-        ("priority", "number", "by priority", "devices per worker", "hand-over, s"),
+        ("priority", "number", "by priority", "devices per worker", "hand-over, s", "on a new node, s"),
         tuple(
             (
                 pool.pool,
@@ -134,7 +139,10 @@ def sharing(summary: PlanSummary) -> TextTable:
                 _range(each),
                 str(each.workers_by_priority),
                 str(each.accelerators),
-                "-" if each.handover_seconds is None else f"{each.handover_seconds:,}",
+                *(
+                    "-" if seconds is None else f"{seconds:,}"
+                    for seconds in (each.handover_seconds, each.new_node_seconds)
+                ),
             )
             for pool in summary[SHARED_POOLS]
             for each in pool.roles

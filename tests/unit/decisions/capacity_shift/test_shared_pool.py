@@ -161,6 +161,31 @@ def test_a_large_worker_needs_the_accelerators_of_one_node() -> None:
     assert of(decided({"shopper": flat(199.0)}, double), "shopper").floor == 2, "whole nodes"
 
 
+@pytest.mark.parametrize(
+    ("always", "batch", "handover"),
+    [(None, 0, 150.0), (44, 0, 150.0), (16, 0, 900.0), (16, 26, 900.0), (16, 31, 150.0)],
+)
+def test_a_role_looks_as_far_ahead_as_a_node_takes_only_while_one_is_missing(
+    always: int | None, batch: int, handover: float
+) -> None:
+    """Red if nodes that run count as missing, or if demand outgrows the nodes before another one serves."""
+    minutes = numpy.arange(3 * DAY)
+    values = 100.0 + 60.0 * numpy.sin(2 * numpy.pi * minutes / DAY) + 20.0 * numpy.sin(minutes / 17.0)
+    # Its six replicas and those of batch use one node after the other, of eight accelerators.
+    view = replace(MATCHING, maximum=30, replicas=6, new_node_seconds=900.0)
+    lent = replace(OFFPEAK, maximum=40, replicas=batch)
+    history = DemandHistory(NOW, values)
+    found = decided({"matching": history}, view, lent, pool=replace(POOL, always=always))
+    known = decided({"matching": history}, replace(view, handover_seconds=handover), lent)
+    assert of(found, "matching").forecast == of(known, "matching").forecast
+    assert (
+        known.deployments[0].forecast
+        != decided({"matching": history}, replace(view, handover_seconds=1050.0 - handover), lent)
+        .deployments[0]
+        .forecast
+    ), "the two times differ"
+
+
 def test_batch_gets_first_what_deadlines_need_and_then_what_does_most() -> None:
     slow = replace(OFFPEAK, name="slow", maximum=30, tokens_per_accelerator_hour=1.0, deadline_replicas=5)
     found = decided({"matching": flat(38.0)}, MATCHING, slow, OFFPEAK)
