@@ -42,6 +42,8 @@ class ModelCapacity:
     (simulated). None if unknown, or if the requests are a part of the model's own workload."""
     batch_by_hour: tuple[float, ...] | None = None
     """As `left_by_hour`, if no other queue had requests."""
+    why_unknown: str = ""
+    """Why the speed at the highest load is unknown, as a clause; empty if it is known."""
 
     def requests_per_second_with(self, in_flight: int) -> float | None:
         """Return the most requests per second with a number of requests at once; None if unknown.
@@ -102,6 +104,7 @@ def _together(one: ModelCapacity, other: ModelCapacity) -> ModelCapacity:
         min((each for each in fastest if each is not None), default=None),
         _by_hour(one.left_by_hour, other.left_by_hour),
         _by_hour(one.batch_by_hour, other.batch_by_hour),
+        one.why_unknown or other.why_unknown,
     )
 
 
@@ -128,7 +131,7 @@ def deployment_capacity(roles: tuple[ResolvedWorkers, ...], way: WayIn | None = 
     known = [role_capacity(each, means=means) for each in roles]
     speeds = [each for each in known if each]
     if len(speeds) < len(roles):
-        return ModelCapacity(ranks * at_once, None)
+        return ModelCapacity(ranks * at_once, None, why_unknown="no latency profile covers its requests")
     full = full_requests_per_second(speeds)
     others = [each for each in traffic.ways if way and (each.kind, each.name) != (way.kind, way.name)]
     live = [each for each in others if each.kind != "queue"]
@@ -139,6 +142,7 @@ def deployment_capacity(roles: tuple[ResolvedWorkers, ...], way: WayIn | None = 
         (min_answer_ms(roles, means) or 0.0) / 1000.0,
         _left(full, others, roles) if way and full is not None else None,
         _left(full, live, roles) if way and full is not None else None,
+        "the latency profile ends at fewer requests at once than a worker holds" if full is None else "",
     )
 
 

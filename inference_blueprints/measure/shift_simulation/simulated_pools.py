@@ -19,14 +19,14 @@ from inference_blueprints.measure.shift_simulation.pool_simulation import (
 from inference_blueprints.measure.shift_simulation.traced_workers import TracedWorkers, WayTraces
 from inference_blueprints.report.tables import TextTable
 from inference_blueprints.serving.autoscaling.request_rates import demand_per_minute
-from inference_blueprints.serving.performance import role_capacity
 from inference_blueprints.serving.resolved import ResolvedWorkers, resolve
-from inference_blueprints.serving.traffic import queue_traffic, serving_deployments
-from inference_blueprints.spec.types import BatchQueue, Blueprint, Model
+from inference_blueprints.serving.traffic import accelerators, own_part, serving_deployments
+from inference_blueprints.serving.way_capacity import deployment_capacity
+from inference_blueprints.spec.types import BatchQueue, Blueprint
 from inference_contracts.errors import UserError
 from inference_contracts.number_text import number
 from inference_contracts.shift_names import SharedPool, ShiftConfiguration, ShiftedWorkers
-from inference_contracts.units import MINUTES_PER_DAY, MINUTES_PER_HOUR, SECONDS_PER_DAY
+from inference_contracts.units import MINUTES_PER_DAY, MINUTES_PER_HOUR, SECONDS_PER_DAY, SECONDS_PER_HOUR
 from inference_decisions.capacity_shift.demand_history import Numbers
 
 #: Part of a trace on which ways are tuned: four of seven days.
@@ -126,7 +126,7 @@ def _lent(
     blueprint: Blueprint, queue: BatchQueue, configuration: ShiftConfiguration, pool: SharedPool
 ) -> ShiftedWorkers | None:
     """Return the workers on a pool that serve a queue alone. None if there are none."""
-    releases = [role.release for role, _ in _serving(blueprint, queue)]
+    releases = [roles[0].release for roles in _serving(blueprint, queue)]
     return next(
         (
             each
@@ -137,32 +137,42 @@ def _lent(
     )
 
 
-def _serving(blueprint: Blueprint, queue: BatchQueue) -> Iterator[tuple[ResolvedWorkers, Model]]:
-    """Yield the workers that answer a queue's requests, with their model."""
+def _serving(blueprint: Blueprint, queue: BatchQueue) -> Iterator[tuple[ResolvedWorkers, ...]]:
+    """Yield the roles of each deployment that answers a queue's requests."""
     names = serving_deployments(blueprint.spec, queue)
     for model_index, model in enumerate(blueprint.spec.models):
         for index, deployment in enumerate(model.deployments):
             if model.name == queue.model and deployment.name in names:
-                yield resolve(blueprint, model_index, index)[-1], model
+                yield resolve(blueprint, model_index, index)
 
 
 def _hours(blueprint: Blueprint, queue: BatchQueue, lent: ShiftedWorkers) -> float:
-    """Return the accelerator-hours per day of what the queue's other workers do not do."""
-    serving = list(_serving(blueprint, queue))
-    means = queue_traffic(blueprint.spec, serving[0][1], queue).means
-    if queue.load is None or not lent.tokens_per_accelerator_hour:
-        what = "has no 'load'" if queue.load is None else "has no latency profile for its workers"
+    """Return the accelerator-hours per day of what the queue's other workers do not do.
+
+    Speeds are those of the plan's deadlines; where the plan does not know one, nor does this.
+    """
+    rates: dict[str, float] = {}
+    unknown = "" if queue.load else "it has no 'load'"
+    for roles in _serving(blueprint, queue):
+        capacity = deployment_capacity(roles, own_part(queue, roles[0].traffic))
+        if roles[0].release == lent.release:
+            full = capacity.full_requests_per_second
+            rates[lent.release] = (full or 0.0) / accelerators(roles[0].deployment)
+        elif not any(role.workers.is_lent for role in roles):
+            if {way.kind for way in roles[0].traffic.ways} != {"queue"}:
+                continue
+            rates[roles[0].release] = capacity.full_requests_per_second or 0.0
+        else:
+            continue
+        unknown = unknown or capacity.why_unknown
+    if queue.load is None or unknown:
         raise UserError(
-            f"queue {queue.name} {what}, so nobody knows how many GPU hours it needs; give "
+            f"nobody knows how many GPU hours queue {queue.name} needs: {unknown}; give "
             f"--batch-hours {queue.name}=HOURS, per day"
         )
-    others = 0.0
-    for role, _ in serving:
-        if not role.workers.is_lent and {way.kind for way in role.traffic.ways} == {"queue"}:
-            capacity = role_capacity(role)
-            others += capacity.full_requests_per_second * SECONDS_PER_DAY if capacity else 0.0
-    requests = max(0.0, queue.load.requests_per_day - others)
-    return requests * (means.input_tokens + means.output_tokens) / lent.tokens_per_accelerator_hour
+    speed = rates.pop(lent.release)
+    requests = max(0.0, queue.load.requests_per_day - sum(rates.values()) * SECONDS_PER_DAY)
+    return requests / speed / SECONDS_PER_HOUR
 
 
 def _batch(

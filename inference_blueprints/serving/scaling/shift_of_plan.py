@@ -120,7 +120,11 @@ def _shifted_workers(
 
 
 def _batch_tokens(resolved: ResolvedWorkers) -> float:
-    """Return the tokens that an accelerator reads and writes in an hour (simulated); 0 without a profile."""
+    """Return the tokens that an accelerator reads and writes in an hour (simulated); 0 without a profile.
+
+    Where the profile ends before a worker is full, it is what the worker does at that end: the shift compares
+    workers by it, and promises nothing.
+    """
     capacity, means = role_capacity(resolved), resolved.traffic.means
     if capacity is None:
         return 0.0

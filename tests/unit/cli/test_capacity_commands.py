@@ -362,8 +362,11 @@ def test_explain_refuses(capacity: Capacity, words: list[str], expected: str) ->
     assert expected in ran.err
 
 
-def save_shared(*, load: int = 100_000) -> None:
-    """Save a blueprint whose two models of real time and one of batch share 16 accelerators."""
+def save_shared(*, load: int = 100_000, at_once: int | None = None) -> None:
+    """Save a blueprint whose two models of real time and one of batch share 16 accelerators.
+
+    at_once: Most requests at once in an engine of batch. Its latency profile does not reach the default.
+    """
     found = document()
     live, shop, _ = found["spec"]["models"]
     live["workload"]["peakRequestsPerSecond"] = 100
@@ -372,6 +375,8 @@ def save_shared(*, load: int = 100_000) -> None:
     workers |= {"tensorParallelSize": 1, "replicas": {"min": 1, "max": 8}}
     del workers["requestsAtOnce"]  # one GPU has a latency profile
     found["spec"]["batch"]["queues"][0]["load"] = {"requestsPerDay": load}
+    if at_once:
+        found["spec"]["models"][2]["engine"] = {"vllm": {"args": {"max-num-seqs": at_once}}}
     save(found, "shared.yaml")
     for name, shift in (("live", 0), ("shop", 6)):
         hours = [(3600 * hour, 100.0 if 8 <= (hour + shift) % 24 < 18 else 20.0) for hour in range(7 * 24)]
@@ -410,7 +415,7 @@ def test_a_shared_pool_is_compared_with_its_bound_and_its_rivals(capacity: Capac
 
 @pytest.mark.parametrize("columns", ["60", "120"])
 def test_a_shared_pool_in_words(capacity: Capacity, columns: str) -> None:
-    save_shared(load=4_000_000)
+    save_shared(load=4_000_000, at_once=200)
     shown = capacity(*SHARED, COLUMNS=columns)
     assert shown.code == 0, shown.err
     assert all(len(line) <= int(columns) for line in shown.out.splitlines())
@@ -440,6 +445,22 @@ def test_a_shared_pool_says_what_is_missing(
     shown = capacity(*SHARED, *words)
     assert shown.code == 1
     assert expected in shown.err
+
+
+def test_the_simulation_and_the_plan_know_the_same_speed_of_batch(capacity: Capacity) -> None:
+    """Red if one has a figure where the other says unknown, as beyond the end of a latency profile."""
+    planned = ("plan", "shared.yaml", "-o", "json", "--sections", "batchDays")
+    save_shared(load=4_000_000, at_once=200)
+    (day,) = json.loads(blueprints(*planned, folder=Path.cwd()).out)["batchDays"]
+    (pool,) = answered(capacity(*SHARED, "-o", "json"))["pools"]
+    expected = 4_000_000 / day["fullRequestsPerSecond"] / 3600 * 16
+    assert pool["batchAcceleratorHoursPerDay"]["nightly"] == pytest.approx(expected)
+    save_shared(load=4_000_000)
+    (day,) = json.loads(blueprints(*planned, folder=Path.cwd()).out)["batchDays"]
+    why = "the latency profile ends at fewer requests at once than a worker holds"
+    assert (day["fullRequestsPerSecond"], day["whyUnknown"]) == (None, why)
+    refused = capacity(*SHARED)
+    assert (refused.code, f"queue nightly needs: {why}; give --batch-hours" in refused.err) == (1, True)
 
 
 def test_a_decision_on_a_shared_pool_is_explained_with_its_own_handover(capacity: Capacity) -> None:

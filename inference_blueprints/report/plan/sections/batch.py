@@ -56,6 +56,8 @@ class BatchDaySummary:
     left_requests_per_second: float | None = None
     """If `by_hour`: Requests per second that the model completes beside real time and streaming jobs, in the
     mean of a day, if no other queue had any."""
+    why_unknown: str = ""
+    """Why the speed of the model is unknown, as a clause; empty if it is known."""
 
     @property
     def job_hours(self) -> float | None:
@@ -117,6 +119,7 @@ def summarise_days(
             planned_requests_per_second=_planned_speed(day, capacities.get(day.queue), in_flight[day.queue]),
             by_hour=_by_hour(capacities.get(day.queue)),
             left_requests_per_second=_left_speed(capacities.get(day.queue), in_flight[day.queue]),
+            why_unknown=capacities[day.queue].why_unknown if day.queue in capacities else "",
         )
         for day in days
     )
@@ -209,8 +212,8 @@ def _deadline(day: BatchDaySummary) -> str:
     full = day.full_requests_per_second
     if day.job_hours is None or full is None:
         return (
-            f"Queue {day.queue}: whether its {deadline} can hold is unknown. The catalogue has no latency "
-            f"profile of {day.model} that covers its requests."
+            f"Queue {day.queue}: whether its {deadline} can hold is unknown, as is the speed of {day.model}"
+            f"{day.why_unknown and ': '}{day.why_unknown}."
         )
     job = f"Queue {day.queue}: a job of {day.requests_per_job:,} requests takes"
     at_full_load = (
