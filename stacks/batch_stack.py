@@ -13,6 +13,7 @@ import inference_catalog as catalog
 from inference_blueprints.serving.resolved import resolve
 from inference_blueprints.serving.traffic import (
     is_apart,
+    lent_addresses,
     model_traffic,
     queue_traffic,
     serving_deployments,
@@ -162,6 +163,10 @@ class BatchStack(cdk.Stack):
     ) -> list[ModelWorker]:
         """Return a worker for each model. It sends requests to the deployments that the queues name."""
         hosts = {queue.model: way_address(spec, queue) for queue in batch.queues}
+        # All queues of a model name the same deployments.
+        lent = {queue.model: [*lent_addresses(spec, queue)] for queue in batch.queues}
+        # Where workers come and go, their part of the work comes and goes with them: nobody gives way.
+        limited = [model for model in limited if not lent[model]]
         headers = {model.name: model.batch_headers for model in plan.models}
         ceilings = {batch_names.CEILINGS_TABLE: store.table_name}
         return [
@@ -173,6 +178,7 @@ class BatchStack(cdk.Stack):
                     batch_names.BUCKET: store.bucket_name,
                     **_pacing(batch.workers, headers[model]),
                     batch_names.ENDPOINT: f"{gateway.scheme}://{hosts[model]}.{gateway.zone_name}",
+                    **_lent_endpoints(gateway, lent[model]),
                     batch_names.MODEL: model,
                     batch_names.PLATFORM: platform,
                     batch_names.PROGRESS_TABLE: store.progress_table_name,
@@ -187,6 +193,14 @@ class BatchStack(cdk.Stack):
             )
             for model, queue in self.jobs.shard_queues.items()
         ]
+
+
+def _lent_endpoints(gateway: Gateway, labels: Sequence[str]) -> Mapping[str, str]:
+    """Return the addresses of deployments that may have no workers."""
+    if not labels:
+        return {}
+    addresses = [f"{gateway.scheme}://{label}.{gateway.zone_name}" for label in labels]
+    return {batch_names.LENT_ENDPOINTS: ",".join(addresses)}
 
 
 def _pacing(workers: BatchWorkers, headers: Mapping[str, str]) -> dict[str, str]:

@@ -74,6 +74,8 @@ SIGNALS_HISTORY_BUCKET: Final = "SIGNALS_HISTORY_BUCKET"
 #: URL of the shard queue of the worker's model.
 QUEUE_URL: Final = "BATCH_QUEUE_URL"
 ENDPOINT: Final = "BATCH_ENDPOINT"
+#: Addresses of deployments that may have no workers, with commas: each takes shards while it has some.
+LENT_ENDPOINTS: Final = "BATCH_LENT_ENDPOINTS"
 MODEL: Final = "BATCH_MODEL"
 IN_FLIGHT_LEAST: Final = "BATCH_IN_FLIGHT_LEAST"
 IN_FLIGHT_START: Final = "BATCH_IN_FLIGHT_START"

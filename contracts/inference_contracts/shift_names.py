@@ -156,6 +156,9 @@ class ShiftConfiguration:
     batch_releases: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """Releases that serve a queue by model, also those of fixed workers. A model that is missing serves batch
     with all of its releases."""
+    fixed_places: Mapping[str, int] = field(default_factory=dict)
+    """Places of batch that it always has beside those in `batch_places`, by model: those of workers whose
+    number is fixed, where others serve batch only at times."""
 
     def shares(self, workers: ShiftedWorkers) -> bool:
         """Return whether workers are on a pool that models share by the hour."""
@@ -188,7 +191,10 @@ class ShiftConfiguration:
 
     def as_json(self) -> str:
         """Return the document."""
-        return json.dumps(asdict(self), indent=1, sort_keys=True) + "\n"
+        values = asdict(self)
+        if not self.fixed_places:
+            del values["fixed_places"]  # documents without it are as they were
+        return json.dumps(values, indent=1, sort_keys=True) + "\n"
 
     @classmethod
     def from_json(cls, text: str) -> Self:

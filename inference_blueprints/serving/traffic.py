@@ -141,35 +141,75 @@ def accelerators(deployment: Deployment) -> int:
 def own_deployments(spec: Spec, model: Model) -> tuple[str, ...]:
     """Return the deployments behind the model's own address, where real time comes in.
 
-    Those that a queue or a streaming job names for itself are not among them, unless nothing else is left.
+    Those that a queue or a streaming job names for itself are not among them, and neither are those that may
+    have no workers, unless nothing else is left.
     """
+    unnamed = _unnamed_deployments(spec, model)
+    lent = _lent(model, unnamed)
+    return tuple(name for name in unnamed if name not in lent) or unnamed
+
+
+def _unnamed_deployments(spec: Spec, model: Model) -> tuple[str, ...]:
+    """Return the deployments that no queue and no job names for itself; all if nothing else is left."""
     named = {name for each in _others(spec, model) for name in each.deployments}
     every = tuple(deployment.name for _, deployment in usable(model.deployments))
     return tuple(name for name in every if name not in named) or every
 
 
+def _lent(model: Model, names: Sequence[str]) -> tuple[str, ...]:
+    """Return which of some deployments may have no workers, because the capacity shift sets their number."""
+    return tuple(each.name for _, each in usable(model.deployments) if each.is_lent and each.name in names)
+
+
 def way_address(spec: Spec, way: BatchQueue | StreamingJob) -> str:
-    """Return the first label of the host name to which a queue or a streaming job sends its requests."""
+    """Return the first label of the host name to which a queue or a streaming job sends its requests.
+
+    Behind a queue's are only those of its deployments that always have workers, if there are any.
+    """
     model = next(each for each in spec.models if each.name == way.model)
-    return _route_name(model, way, own_deployments(spec, model))
+    return _route_name(spec, model, way)
 
 
-def _route_name(model: Model, way: BatchQueue | StreamingJob, own: Sequence[str]) -> str:
+def lent_addresses(spec: Spec, queue: BatchQueue) -> dict[str, str]:
+    """Return further addresses of a queue, whose deployments may have no workers: deployments by address.
+
+    Batch's workers send each of them a part of the queue only while it has workers. Behind one address they
+    could not: the load balancer divides requests by fixed weights, whatever runs behind its targets.
+    """
+    model = next(each for each in spec.models if each.name == queue.model)
+    return _lent_addresses(spec, model, queue)
+
+
+def _lent_addresses(spec: Spec, model: Model, way: BatchQueue | StreamingJob) -> dict[str, str]:
+    names = _serving(spec, model, way)
+    lent = _lent(model, names)
+    if not isinstance(way, BatchQueue) or len(lent) == len(names):
+        return {}
+    return {f"{model.name}--batch-{name}": name for name in lent}
+
+
+def _staying(spec: Spec, model: Model, way: BatchQueue | StreamingJob) -> tuple[str, ...]:
+    """Return the deployments behind the address of a queue or a job."""
+    lent = _lent_addresses(spec, model, way).values()
+    return tuple(name for name in _serving(spec, model, way) if name not in lent)
+
+
+def _route_name(spec: Spec, model: Model, way: BatchQueue | StreamingJob) -> str:
     """Return the address of a queue or a job. For the same deployments, it is the model's own."""
-    if not way.deployments or set(way.deployments) == set(own):
+    if set(_staying(spec, model, way)) == set(own_deployments(spec, model)):
         return model.name
     return f"{model.name}--{'batch' if isinstance(way, BatchQueue) else way.name}"
 
 
 def further_routes(spec: Spec, model: Model) -> dict[str, tuple[str, ...]]:
     """Return the deployments behind each further address of a model, by the first label of its host name."""
-    own = own_deployments(spec, model)
-    return {
-        name: tuple(each.name for each in model.deployments if each.name in way.deployments)
-        for way in _others(spec, model)
-        for name in [_route_name(model, way, own)]
-        if name != model.name
-    }
+    found: dict[str, tuple[str, ...]] = {}
+    for way in _others(spec, model):
+        staying, name = _staying(spec, model, way), _route_name(spec, model, way)
+        if name != model.name:
+            found[name] = tuple(each.name for each in model.deployments if each.name in staying)
+        found |= {address: (lent,) for address, lent in _lent_addresses(spec, model, way).items()}
+    return found
 
 
 def model_traffic(spec: Spec, model: Model) -> Traffic:
@@ -207,8 +247,14 @@ def own_means(model: Model) -> Workload:
 
 def serving_deployments(spec: Spec, way: BatchQueue | StreamingJob) -> tuple[str, ...]:
     """Return the deployments that answer the requests of a queue or of a streaming job."""
-    model = next(each for each in spec.models if each.name == way.model)
-    return tuple(way.deployments) or own_deployments(spec, model)
+    return _serving(spec, next(each for each in spec.models if each.name == way.model), way)
+
+
+def _serving(spec: Spec, model: Model, way: BatchQueue | StreamingJob) -> tuple[str, ...]:
+    if way.deployments:
+        return tuple(way.deployments)
+    # Batch can wait for workers, and nobody else can.
+    return (_unnamed_deployments if isinstance(way, BatchQueue) else own_deployments)(spec, model)
 
 
 def queue_path(spec: Spec, name: str) -> tuple[str | int, ...]:
@@ -239,7 +285,7 @@ def queue_traffic(spec: Spec, model: Model, queue: BatchQueue) -> WayIn:
 
     model: The model that answers them.
     """
-    return _of_queue(model, queue, own_deployments(spec, model))
+    return _of_queue(model, queue, _serving(spec, model, queue))
 
 
 def job_means(model: Model, job: StreamingJob) -> Workload:
@@ -292,7 +338,7 @@ def _ways(spec: Spec, model: Model) -> Iterator[WayIn]:
         yield _by_hour(way, model.workload.day)
     for queue in _queues(spec, model):
         if is_apart(queue):
-            yield _of_queue(model, queue, own)
+            yield _of_queue(model, queue, _serving(spec, model, queue))
     for job in _jobs(spec, model):
         if is_apart(job):
             names = tuple(job.deployments) or own
@@ -309,7 +355,7 @@ def _by_hour(way: WayIn, day: Day | None) -> WayIn:
     return replace(way, day=day.means, day_peaks=day.peaks) if day else way
 
 
-def _of_queue(model: Model, queue: BatchQueue, own: tuple[str, ...]) -> WayIn:
+def _of_queue(model: Model, queue: BatchQueue, deployments: tuple[str, ...]) -> WayIn:
     """Return the requests of a queue. All jobs of a day may come at once, and have the queue's deadline."""
     lengths, rate = queue.workload or _required(model), _UNKNOWN_RATE
     hours = min(HOURS_PER_DAY, queue.deadline_hours)
@@ -317,7 +363,7 @@ def _of_queue(model: Model, queue: BatchQueue, own: tuple[str, ...]) -> WayIn:
         rate = queue.load.requests_per_day / (hours * SECONDS_PER_HOUR)
     images = model.workload.images if model.workload and queue.workload is None else None
     means = _lengths(lengths, rate).model_copy(update={"images": images})
-    way = _way("queue", queue.name, tuple(queue.deployments) or own, lengths, means)
+    way = _way("queue", queue.name, deployments, lengths, means)
     return replace(way, hours=hours)
 
 

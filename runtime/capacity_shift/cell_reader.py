@@ -309,7 +309,8 @@ class CellReader:
         total = self._configuration.batch_places.get(workers.model, 0)
         if places is None or total <= 0:
             return None
-        return math.ceil(places * workers.most / total)
+        left = max(0, places - self._configuration.fixed_places.get(workers.model, 0))
+        return math.ceil(left * workers.most / total)
 
     def _pools(self, queues: Mapping[str, LiveQueue]) -> Iterator[PoolView]:
         for queue in self._configuration.queues:

@@ -59,7 +59,7 @@ def model_ceilings(configuration: ShiftConfiguration, decision: ShiftDecision) -
             key = workers.model, workers.release
             places = decided.get(workers.name, 0)
             releases[key] = min(places, releases.get(key, places))
-    ceilings: dict[str, int] = {}
+    ceilings = dict(configuration.fixed_places)
     for (model, _), places in releases.items():
         ceilings[model] = ceilings.get(model, 0) + places
     return ceilings

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from inference_blueprints.serving.estimates.worker_start import worker_start
@@ -47,6 +47,8 @@ def shift_configuration_of(blueprint: Blueprint, plan: ServingPlan) -> ShiftConf
         for each in _shifted_workers(deployment, resolve(blueprint, model_index, index), managed, handovers)
     )
     batch_releases = _batch_releases(blueprint.spec, plan)
+    places = batch.workers.max * SHARDS_PER_WORKER
+    fixed = _fixed_places(blueprint, plan, workers, batch_releases, places)
     models = {each.model for each in workers if each.release in batch_releases.get(each.model, ())}
     return ShiftConfiguration(
         action=shift.action,
@@ -55,9 +57,41 @@ def shift_configuration_of(blueprint: Blueprint, plan: ServingPlan) -> ShiftConf
         workers=workers,
         queues=tuple(_shifted_queues(blueprint, plan, workers)),
         shared_pools=tuple(_shared_pools(blueprint, workers)),
-        batch_places=dict.fromkeys(sorted(models), batch.workers.max * SHARDS_PER_WORKER),
+        batch_places={model: places - fixed.get(model, 0) for model in sorted(models)},
         batch_releases=batch_releases,
+        fixed_places=fixed,
     )
+
+
+def _fixed_places(
+    blueprint: Blueprint,
+    plan: ServingPlan,
+    workers: Sequence[ShiftedWorkers],
+    releases: Mapping[str, Sequence[str]],
+    places: int,
+) -> dict[str, int]:
+    """Return the places of batch that belong to fixed workers, of models that lend it others at times.
+
+    Places are divided by what workers carry. Both kinds have at least one.
+
+    releases: Those that serve a queue, by model.
+    places: All places of a model.
+    """
+    found: dict[str, int] = {}
+    for model_index, model in enumerate(plan.models):
+        lent = sum(
+            each.capacity * each.most for each in workers if each.batch_only and each.model == model.name
+        )
+        fixed = sum(
+            worker_load(roles[-1]).requests * roles[-1].workers.maximum
+            for index, deployment in enumerate(model.deployments)
+            if deployment.release in releases.get(model.name, ())
+            for roles in [resolve(blueprint, model_index, index)]
+            if roles[-1].workers.scaled_by is None
+        )
+        if lent and fixed:
+            found[model.name] = min(places - 1, max(1, int(places * fixed / (fixed + lent))))
+    return found
 
 
 def _batch_releases(spec: Spec, plan: ServingPlan) -> dict[str, tuple[str, ...]]:

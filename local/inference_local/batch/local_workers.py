@@ -31,7 +31,18 @@ class WorkerRelease:
     @property
     def address(self) -> str:
         """First label of the host name of the model's deployments that answer them."""
-        return str(urlsplit(self.environment[batch_names.ENDPOINT]).hostname).split(".")[0]
+        return _label(self.environment[batch_names.ENDPOINT])
+
+    @property
+    def lent_addresses(self) -> tuple[str, ...]:
+        """The same of deployments that may have no workers."""
+        return tuple(
+            _label(each) for each in self.environment.get(batch_names.LENT_ENDPOINTS, "").split(",") if each
+        )
+
+
+def _label(endpoint: str) -> str:
+    return str(urlsplit(endpoint).hostname).split(".")[0]
 
 
 def worker_releases(releases: Iterable[RecordedRelease]) -> list[WorkerRelease]:
@@ -144,12 +155,17 @@ class LocalBatchWorkers:
                 **self._emulator_environment,
                 **_SHORTER_TIMES,
                 batch_names.ENDPOINT: self._addresses[release.address],
+                **self._lent(release),
                 "PATH": os.defpath,
                 "PYTHONPATH": str(runtime_directory()),
                 "HOME": str(self._directory),
             }
             for number in range(1, release.replicas + 1):
                 self._start(f"batch worker {number} of {release.model}", release.model, environment)
+
+    def _lent(self, release: WorkerRelease) -> Mapping[str, str]:
+        addresses = [self._addresses[each] for each in release.lent_addresses]
+        return {batch_names.LENT_ENDPOINTS: ",".join(addresses)} if addresses else {}
 
     def replace(self, model: str) -> int:
         """Kill every worker of a model with SIGKILL, start replacements, and return their number.

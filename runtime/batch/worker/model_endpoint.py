@@ -122,6 +122,10 @@ _NOT_SERVED: Final = frozenset({401, 403, 404})
 _TIMED_OUT: Final = 408
 _SERVER_ERROR: Final = 500
 
+#: For the list of models. Dynamo's frontend lists a model while it has workers that can serve it
+#: (`Model::is_displayable`, lib/llm/src/discovery/model.rs of ai-dynamo); an engine's server lists its own.
+_LIST_TIMEOUT: Final = aiohttp.ClientTimeout(total=10)
+
 #: Waits until an answer of this many bytes may be read.
 Room = Callable[[int], Awaitable[None]]
 
@@ -193,7 +197,7 @@ class ModelEndpoint:
     def __init__(
         self, base: str, *, connect_seconds: float, headers: Mapping[str, str] = MappingProxyType({})
     ) -> None:
-        self._base = base
+        self.base = base
         self._headers = headers
         self._connect_seconds = connect_seconds
         self._addresses: dict[str, URL] = {}
@@ -232,6 +236,20 @@ class ModelEndpoint:
         except (aiohttp.ClientError, OSError) as error:
             return Failure(EndpointFault.LOST, f"the connection was lost: {type(error).__name__}")
 
+    async def serves(self, model: str) -> bool | None:
+        """Return whether the endpoint has a worker of a model now. None if it does not say so."""
+        try:
+            async with self._session.get(
+                self._address("/v1/models"), timeout=_LIST_TIMEOUT, allow_redirects=False
+            ) as response:
+                listed = _object(await _read(response)) if response.status in _SUCCESS else None
+        except (aiohttp.ClientError, TimeoutError, OSError):
+            return None
+        models = (listed or {}).get("data")
+        if not isinstance(models, list):
+            return None
+        return any(isinstance(each, dict) and each.get("id") == model for each in models)
+
     async def _ask(
         self, path: str, request: ModelRequest, timeout: aiohttp.ClientTimeout, room: Room | None
     ) -> Answer | Failure:
@@ -259,7 +277,7 @@ class ModelEndpoint:
     def _address(self, path: str) -> URL:
         """Return the full address of a path. Each path is parsed once."""
         if path not in self._addresses:
-            self._addresses[path] = URL(self._base + path)
+            self._addresses[path] = URL(self.base + path)
         return self._addresses[path]
 
 

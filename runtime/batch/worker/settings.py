@@ -6,6 +6,8 @@ Variable                        Meaning                                         
 ``BATCH_QUEUE_URL``             queue of the model's shards                                          required
 ``BATCH_BUCKET``                bucket that holds the jobs (`JobKeys`)                               required
 ``BATCH_ENDPOINT``              base address of the model's endpoint, without ``/v1``                required
+``BATCH_LENT_ENDPOINTS``        more addresses, with commas, of deployments that may have no         none
+                                workers: each gets shards of its own while it has some
 ``BATCH_MODEL``                 the model's name, a dimension of the metrics                         required
 ``BATCH_PLATFORM``              the platform's name, another dimension of the metrics                local
 ``BATCH_IN_FLIGHT_LEAST``       requests in flight that are tried even if all are refused            4
@@ -78,6 +80,7 @@ class WorkerSettings:
     endpoint: str
     model: str
     platform: str = "local"
+    lent_endpoints: tuple[str, ...] = ()
     request_headers: Mapping[str, str] = field(default_factory=dict)
     in_flight_least: int = _number(variables.IN_FLIGHT_LEAST, 4, minimum=1)
     in_flight_start: int = _number(variables.IN_FLIGHT_START, 64, minimum=1)
@@ -141,6 +144,11 @@ def read_settings(environment: Mapping[str, str]) -> WorkerSettings:
         endpoint=environment[variables.ENDPOINT].rstrip("/"),
         model=environment[variables.MODEL],
         platform=environment.get(variables.PLATFORM) or "local",
+        lent_endpoints=tuple(
+            address.strip().rstrip("/")
+            for address in (environment.get(variables.LENT_ENDPOINTS) or "").split(",")
+            if address.strip()
+        ),
         request_headers=headers,
         progress_table=environment.get(variables.PROGRESS_TABLE) or None,
         ceilings_table=environment.get(variables.CEILINGS_TABLE) or None,

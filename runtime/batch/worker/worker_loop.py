@@ -7,7 +7,8 @@ import itertools
 import json
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -116,6 +117,10 @@ async def _protect(session: aiohttp.ClientSession, *, wanted: bool) -> bool:
 
 _STATUS_SECONDS: Final = 5.0
 _QUEUE_AGAIN_SECONDS: Final = 1.0
+#: Time between two looks whether a deployment has workers, and how many without an answer mean that it has
+#: none.
+_WORKERS_SECONDS: Final = 5.0
+_UNANSWERED: Final = 3
 
 
 async def run_worker(settings: WorkerSettings, clients: Clients, stop: asyncio.Event) -> None:
@@ -124,68 +129,60 @@ async def run_worker(settings: WorkerSettings, clients: Clients, stop: asyncio.E
     settings: What the worker is told.
     stop: Set to stop it.
     """
-    limit = ConcurrencyLimit(
-        start=settings.in_flight_start,
-        minimum=settings.in_flight_least,
-        maximum=settings.in_flight_most,
-        inflation=Inflation(1 + settings.latency_ratio) if settings.latency_ratio else None,
-    )
-    async with ModelEndpoint(
-        settings.endpoint, connect_seconds=settings.connect_seconds, headers=settings.request_headers
-    ) as endpoint:
-        runner = LineRunner(
-            endpoint,
-            limit,
-            RetryBudget(settings.retry_ratio),
-            Metrics(settings.platform, settings.model),
-            settings.attempts,
-            settings.request_seconds,
-            SuspectTurn(clients.dynamodb, settings.progress_table, settings.model),
-        )
-        bucket, image_memory = BucketClient(clients.s3, settings.bucket), MemoryBudget(settings.memory_bytes)
-        shared = Shared(
-            settings,
-            bucket,
-            runner,
-            MemoryBudget(settings.memory_bytes),
-            Images(clients.s3, image_memory, max_bytes=settings.image_bytes),
-            AnswerImages(bucket, image_memory),
-        )
-        await _Worker(settings, clients, shared, stop).run()
+    metrics = Metrics(settings.platform, settings.model)
+    bucket, image_memory = BucketClient(clients.s3, settings.bucket), MemoryBudget(settings.memory_bytes)
+    memory = MemoryBudget(settings.memory_bytes)
+    images = Images(clients.s3, image_memory, max_bytes=settings.image_bytes)
+    answer_images = AnswerImages(bucket, image_memory)
+    async with AsyncExitStack() as stack:
+        lanes = []
+        for address in (settings.endpoint, *settings.lent_endpoints):
+            endpoint = await stack.enter_async_context(
+                ModelEndpoint(
+                    address, connect_seconds=settings.connect_seconds, headers=settings.request_headers
+                )
+            )
+            limit = ConcurrencyLimit(
+                start=settings.in_flight_start,
+                minimum=settings.in_flight_least,
+                maximum=settings.in_flight_most,
+                inflation=Inflation(1 + settings.latency_ratio) if settings.latency_ratio else None,
+            )
+            runner = LineRunner(
+                endpoint,
+                limit,
+                RetryBudget(settings.retry_ratio),
+                metrics,
+                settings.attempts,
+                settings.request_seconds,
+                SuspectTurn(clients.dynamodb, settings.progress_table, settings.model),
+            )
+            shared = Shared(settings, bucket, runner, memory, images, answer_images)
+            lanes.append(_Lane(settings, clients, shared, stop, is_lent=address != settings.endpoint))
+        await _Worker(settings, metrics, lanes, stop).run()
 
 
 @dataclass(slots=True)
-class _Worker:
+class _Lane:
+    """The shards whose requests go to one address."""
+
     settings: WorkerSettings
     clients: Clients
     shared: Shared
     stop: asyncio.Event
-    _held: dict[ShardRun, asyncio.Task[None]] = field(default_factory=dict)
+    is_lent: bool
+    """Whether the deployment at the address may have no workers."""
+    held: dict[ShardRun, asyncio.Task[None]] = field(default_factory=dict)
+    _has_workers: bool = field(init=False)
+    """Whether shards may be taken. Of a deployment that may have no workers, it is unknown at first."""
     _orders: itertools.count[int] = field(default_factory=itertools.count)
     _changed: asyncio.Event = field(default_factory=asyncio.Event)
     """Set when there may be capacity for another shard."""
 
-    async def run(self) -> None:
-        log("started", model=self.settings.model, endpoint=self.settings.endpoint)
-        async with asyncio.TaskGroup() as group:
-            telling = [group.create_task(self._write_status()), group.create_task(self._write_metrics())]
-            if self.settings.ceilings_table:
-                telling.append(group.create_task(self._watch(self.settings.ceilings_table).run()))
-            if self.settings.spot_warnings:
-                telling.append(group.create_task(self._watch_for_warning()))
-            if AGENT in os.environ:
-                telling.append(group.create_task(keep_protected(lambda: bool(self._held))))
-            receiving = group.create_task(self._receive(group))
-            await self.stop.wait()
-            self._changed.set()
-            await self._drain()
-            await receiving
-            for task in telling:
-                task.cancel()
-        self._metrics()
-        log("stopped")
+    def __post_init__(self) -> None:
+        self._has_workers = not self.is_lent
 
-    async def _receive(self, group: asyncio.TaskGroup) -> None:
+    async def receive(self, group: asyncio.TaskGroup) -> None:
         """Take shards one after the other, each when the one before it is almost completely sent."""
         queue = self._queue()
         while await self._has_room():
@@ -197,7 +194,7 @@ class _Worker:
                 continue
             if message is None:
                 continue
-            if not self.stop.is_set():
+            if self._has_workers and not self.stop.is_set():
                 self._begin(message, queue, group)
                 continue
             try:
@@ -214,15 +211,39 @@ class _Worker:
             poll_seconds=self.settings.poll_seconds,
         )
 
-    def _watch(self, table: str) -> CeilingWatch:
+    def ceiling(self, table: str) -> CeilingWatch:
+        """Return what narrows the lane's limit."""
         limit = self.shared.runner.limit
         return CeilingWatch(self.clients.dynamodb, table, self.settings.model, self._queue(), limit)
+
+    async def watch_workers(self) -> None:
+        """Take shards only while the deployment has workers, and give them back when it has none."""
+        unanswered = 0
+        while True:
+            found = await self.shared.runner.endpoint.serves(self.settings.model)
+            unanswered = unanswered + 1 if found is None else 0
+            has_workers = self._has_workers and unanswered < _UNANSWERED if found is None else found
+            if has_workers != self._has_workers:
+                address = self.shared.runner.endpoint.base
+                log("workers_came" if has_workers else "workers_left", address=address)
+                self._has_workers = has_workers
+                self.wake()
+                if not has_workers:
+                    await self.drain()
+            await asyncio.sleep(_WORKERS_SECONDS)
+
+    def wake(self) -> None:
+        """Look again whether another shard can be taken."""
+        self._changed.set()
 
     async def _has_room(self) -> bool:
         """Wait until another shard can be taken; return False if the worker must stop."""
         while not self.stop.is_set():
-            newest = next(reversed(self._held), None)
-            if newest is None or (newest.is_nearly_read and len(self._held) < self.settings.shards_at_once):
+            newest = next(reversed(self.held), None)
+            has_room = newest is None or (
+                newest.is_nearly_read and len(self.held) < self.settings.shards_at_once
+            )
+            if has_room and self._has_workers:
                 return True
             self._changed.clear()
             await self._changed.wait()
@@ -235,7 +256,7 @@ class _Worker:
             # The message names no task to report to. The queue moves it to the dead-letter queue.
             log("message_unreadable", reason=f"{type(error).__name__}: {error}", received=message.received)
             return
-        run = ShardRun(asked, self.shared, next(self._orders), self._changed.set)
+        run = ShardRun(asked, self.shared, next(self._orders), self.wake)
         task = ShardTask(self.clients.stepfunctions, asked.task_token)
         reports = ShardReports(self.clients.dynamodb, self.settings.progress_table, asked)
         holder = ShardHolder(
@@ -248,25 +269,67 @@ class _Worker:
             hold_seconds=self.settings.hold_seconds,
         )
         log("shard_taken", job=asked.job, shard=asked.shard, received=message.received)
-        self._held[run] = group.create_task(self._hold(holder))
+        self.held[run] = group.create_task(self._hold(holder))
 
     async def _hold(self, holder: ShardHolder) -> None:
         try:
             await holder.hold()
         finally:
-            del self._held[holder.run]
-            self._changed.set()
+            del self.held[holder.run]
+            self.wake()
 
-    async def _drain(self) -> None:
+    async def drain(self) -> None:
         """Let requests in flight end within a time limit, then give every shard back."""
-        log("draining", shards=len(self._held))
-        for run in self._held:
+        for run in self.held:
             run.drain()
-        tasks = list(self._held.values())
+        tasks = list(self.held.values())
         if tasks:
             _, late = await asyncio.wait(tasks, timeout=self.settings.drain_seconds)
             for task in late:
                 task.cancel()
+
+
+@dataclass(slots=True)
+class _Worker:
+    settings: WorkerSettings
+    metrics: Metrics
+    lanes: Sequence[_Lane]
+    stop: asyncio.Event
+
+    async def run(self) -> None:
+        log("started", model=self.settings.model, endpoint=self.settings.endpoint)
+        async with asyncio.TaskGroup() as group:
+            telling = [group.create_task(self._write_status()), group.create_task(self._write_metrics())]
+            for lane in self.lanes:
+                if self.settings.ceilings_table:
+                    telling.append(group.create_task(lane.ceiling(self.settings.ceilings_table).run()))
+                if lane.is_lent:
+                    telling.append(group.create_task(lane.watch_workers()))
+            if self.settings.spot_warnings:
+                telling.append(group.create_task(self._watch_for_warning()))
+            if AGENT in os.environ:
+                telling.append(group.create_task(keep_protected(lambda: self._held > 0)))
+            receiving = [group.create_task(lane.receive(group)) for lane in self.lanes]
+            await self.stop.wait()
+            log("draining", shards=self._held)
+            for lane in self.lanes:
+                lane.wake()
+            await asyncio.gather(*(lane.drain() for lane in self.lanes))
+            await asyncio.gather(*receiving)
+            for task in telling:
+                task.cancel()
+        self._metrics()
+        log("stopped")
+
+    @property
+    def _held(self) -> int:
+        return sum(len(lane.held) for lane in self.lanes)
+
+    @property
+    def _limits(self) -> tuple[int, int]:
+        """Requests in flight, and how many there may be."""
+        limits = [lane.shared.runner.limit for lane in self.lanes]
+        return sum(each.in_flight for each in limits), sum(each.limit for each in limits)
 
     async def _watch_for_warning(self) -> None:
         await wait_for_warning()
@@ -275,8 +338,8 @@ class _Worker:
     async def _write_status(self) -> None:
         """Write the status file while the event loop runs."""
         while self.settings.status_file:
-            limit = self.shared.runner.limit
-            status = {"shards": len(self._held), "inFlight": limit.in_flight, "limit": limit.limit}
+            in_flight, limit = self._limits
+            status = {"shards": self._held, "inFlight": in_flight, "limit": limit}
             self.settings.status_file.write_text(json.dumps({"time": time.time(), **status}))
             await asyncio.sleep(_STATUS_SECONDS)
 
@@ -286,5 +349,5 @@ class _Worker:
             self._metrics()
 
     def _metrics(self) -> None:
-        limit = self.shared.runner.limit
-        self.shared.runner.metrics.write(in_flight=limit.in_flight, limit=limit.limit, held=len(self._held))
+        in_flight, limit = self._limits
+        self.metrics.write(in_flight=in_flight, limit=limit, held=self._held)

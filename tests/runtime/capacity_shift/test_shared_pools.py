@@ -229,6 +229,22 @@ def test_the_night_gets_what_its_deadlines_need_although_others_do_more(nights: 
     assert minute(nights, runner, at + 60)[LENT.name] == (8, 8)
 
 
+def test_workers_that_stay_do_their_part_of_what_deadlines_need(nights: ShiftPlatform) -> None:
+    """Red if lent workers are asked for all of it, and real time or another model gives way for nothing."""
+    nights.configuration = dataclasses.replace(nights.configuration, fixed_places={"nightly": 6})
+    runner = nights.new_run()
+    for number in range(12):
+        at = NOW + 60 * number
+        says(nights, {"nightly": 14, "fast": 0}, at)
+        found = minute(nights, runner, at)
+    # Without the six places of those that stay, eight of sixteen: five of ten workers.
+    assert found[LENT.name] == (5, 5)
+    says(nights, {"nightly": 5, "fast": 0}, at + 60)
+    minute(nights, runner, at + 60)
+    (record,) = (each for each in nights.audits()[-1]["deployments"] if each["name"] == LENT.name)
+    assert "its deadlines need 0" in record["reasons"][0]["text"]
+
+
 @pytest.mark.parametrize("wrong", [None, -1, "many", "old", "future"])
 def test_who_is_not_told_what_deadlines_need_holds_what_it_has(nights: ShiftPlatform, wrong: Any) -> None:
     """Red if an unknown, wrong or old backlog takes workers from a role, or gives it those of others."""

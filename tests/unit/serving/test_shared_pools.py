@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 import yaml
+from capacity_shift.shift_changes import model_ceilings
 
 from inference_blueprints.loading import parse_blueprint
 from inference_blueprints.render.eks.model_values import deployment_values
@@ -22,10 +23,20 @@ from inference_blueprints.serving.plan import build_plan
 from inference_blueprints.serving.resolved import resolve
 from inference_blueprints.serving.scaling.shift_of_plan import shift_configuration_of
 from inference_blueprints.serving.scaling.worker_load import request_seconds
+from inference_blueprints.serving.traffic import (
+    deployment_traffic,
+    further_routes,
+    lent_addresses,
+    own_deployments,
+    serving_deployments,
+    way_address,
+)
 from inference_blueprints.spec.sections.pools.shared import shares
 from inference_blueprints.spec.types import Blueprint
 from inference_contracts.errors import BlueprintError
 from inference_contracts.shift_names import SharedPool, ShiftConfiguration
+from inference_decisions.capacity_shift.shift_answer import ShiftDecision
+from inference_decisions.capacity_shift.shift_view import ShiftState
 from tests.templates.shared_platform import ACCELERATORS, FIRST, LENT, NODES, POOL, SECOND, document
 
 Change = Callable[[dict[str, Any]], object]
@@ -285,3 +296,111 @@ def test_other_pools_have_none_of_it() -> None:
 def test_a_shift_that_observes_is_said() -> None:
     loaded = parse_blueprint(yaml.safe_dump(document("observe")), "shared.yaml")
     assert any("only observes" in str(each) for each in loaded.warnings)
+
+
+# One queue of a model with workers that stay, and workers that come at night.
+
+
+def with_steady(spec: dict[str, Any]) -> None:
+    """Give the model of batch two workers on a pool of its own, which stay."""
+    spec["pools"].append({"name": "steady", "instanceTypes": ["g6e.2xlarge"], "nodes": {"max": 2}})
+    lent = spec["models"][2]["deployments"][0]
+    steady = {"pool": "steady", "tensorParallelSize": 1, "replicas": 2}
+    spec["models"][2]["deployments"] = [{"name": "steady", "aggregated": steady}, {**lent, "name": "night"}]
+
+
+def test_workers_that_may_be_gone_have_an_address_of_their_own() -> None:
+    """Red if a request to the model, or to its other workers, may go to a deployment without any."""
+    spec = blueprint_of(with_steady).spec
+    assert spec.batch is not None
+    model, [queue] = spec.models[2], spec.batch.queues
+    assert own_deployments(spec, model) == ("steady",)
+    assert way_address(spec, queue) == "nightly"
+    assert lent_addresses(spec, queue) == {"nightly--batch-night": "night"}
+    assert further_routes(spec, model) == {"nightly--batch-night": ("night",)}
+    # Both serve the queue, in proportion to their accelerators: 2 and 16.
+    assert serving_deployments(spec, queue) == ("steady", "night")
+    rates = [deployment_traffic(spec, model, each).requests_per_second for each in model.deployments]
+    assert rates[1] == pytest.approx(8 * rates[0])
+    assert not model.may_have_no_worker
+
+
+def test_requests_in_real_time_stay_away_from_workers_that_may_be_gone() -> None:
+    """Red if the model's own address leads to them, or the queue has only what real time has."""
+
+    def also_live(spec: dict[str, Any]) -> None:
+        with_steady(spec)
+        spec["models"][2]["workload"] = {
+            "inputTokens": 1000,
+            "outputTokens": 100,
+            "peakRequestsPerSecond": 1,
+        }
+
+    spec = blueprint_of(also_live).spec
+    assert spec.batch is not None
+    steady, night = (
+        {way.kind for way in deployment_traffic(spec, spec.models[2], each).ways}
+        for each in spec.models[2].deployments
+    )
+    assert (steady, night) == ({"realTime", "queue"}, {"queue"})
+
+    def without_lengths(spec: dict[str, Any]) -> None:
+        also_live(spec)
+        del spec["batch"]["queues"][0]["workload"]
+
+    with pytest.raises(BlueprintError, match="are a part of the model's 'workload', which other deployments"):
+        blueprint_of(without_lengths)
+
+
+def test_two_queues_name_deployments_of_both_kinds() -> None:
+    """Red if a queue's list of deployments puts both behind one address."""
+
+    def named(spec: dict[str, Any]) -> None:
+        with_steady(spec)
+        live = {"name": "live", "aggregated": {"pool": "steady", "tensorParallelSize": 1, "replicas": 1}}
+        spec["pools"][1]["nodes"]["max"] = 3
+        spec["models"][2]["deployments"].insert(0, live)
+        spec["models"][2]["workload"] = {
+            "inputTokens": 1000,
+            "outputTokens": 100,
+            "peakRequestsPerSecond": 1,
+        }
+        [queue] = spec["batch"]["queues"]
+        queue["deployments"] = ["night", "steady"]
+        spec["batch"]["queues"].append({**queue, "name": "second"})
+
+    spec = blueprint_of(named).spec
+    assert spec.batch is not None
+    model = spec.models[2]
+    assert own_deployments(spec, model) == ("live",)
+    for queue in spec.batch.queues:
+        assert way_address(spec, queue) == "nightly--batch"
+        assert [*lent_addresses(spec, queue)] == ["nightly--batch-night"]
+    assert further_routes(spec, model) == {"nightly--batch": ("steady",), "nightly--batch-night": ("night",)}
+
+
+def test_an_address_of_workers_that_may_be_gone_is_free() -> None:
+    """Red if two rules of the load balancer have one host name."""
+
+    def taken(spec: dict[str, Any]) -> None:
+        with_steady(spec)
+        spec["models"][1]["name"] = "nightly--batch-night"
+
+    with pytest.raises(BlueprintError, match="has the address 'nightly--batch-night', like model"):
+        blueprint_of(taken)
+
+
+def test_workers_that_stay_keep_their_places_of_batch() -> None:
+    """Red if the shift leaves batch no place while workers that stay could work, or gives it too many."""
+    configuration = configuration_of(with_steady)
+    [lent] = [each for each in configuration.workers if each.batch_only]
+    fixed, rest = configuration.fixed_places["nightly"], configuration.batch_places["nightly"]
+    assert configuration.batch_share(lent) == rest
+    assert fixed + rest == configuration_of().batch_places["nightly"]
+    assert 0 < fixed < rest
+    nothing = ShiftDecision(
+        decided_at=0.0, carried_out=True, deployments=(), pools=(), state=ShiftState(decided_at=0.0)
+    )
+    assert model_ceilings(configuration, nothing)["nightly"] == fixed
+    assert ShiftConfiguration.from_json(configuration.as_json()) == configuration
+    assert "fixed_places" not in configuration_of().as_json(), "the function of an old file would change"

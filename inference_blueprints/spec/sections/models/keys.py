@@ -295,6 +295,11 @@ class Deployment(Section):
             return {("disaggregated", "prefill"): each.prefill, ("disaggregated", "decode"): each.decode}
         return {} if self.aggregated is None else {("aggregated",): self.aggregated}
 
+    @property
+    def is_lent(self) -> bool:
+        """Whether the capacity shift sets the number of its workers, so that it may have none."""
+        return all(each.is_lent for each in self.workers.values())
+
 
 class Model(Section):
     """A model to serve."""

@@ -188,14 +188,12 @@ def _other_requests(spec: Spec, placed: PlacedWorkers) -> str:
     model, name = placed.deployment.model, placed.deployment.deployment.name
     queues = [each for _, each in usable(spec.batch.queues) if each.model == model.name] if spec.batch else []
     jobs = [each for _, each in usable(spec.streaming) if each.model == model.name]
-    lent = {
-        each.name: all(workers.is_lent for workers in each.workers.values())
-        for _, each in usable(model.deployments)
-    }
-    # As `own_deployments` of the serving plan says: those that no queue and no job names for itself.
+    deployments = {each.name: each for _, each in usable(model.deployments)}
+    # As the serving plan says: those that no queue and no job names for itself. Batch alone can wait.
     lists = [*(queue.deployments for queue in queues), *(job.deployments for job in jobs)]
     named = {each for names in lists for each in names}
-    own = [each for each in lent if each not in named] or [*lent]
+    unnamed = [each for each in deployments if each not in named] or [*deployments]
+    own = [each for each in unnamed if not deployments[each].is_lent] or unnamed
     if name in own and (model.workload is not None or model.real_time is not None):
         return (
             "requests in real time would find none; state lengths as 'workload' of the queue and not of the "
@@ -204,13 +202,28 @@ def _other_requests(spec: Spec, placed: PlacedWorkers) -> str:
     for job in jobs:
         if name in (job.deployments or own):
             return f"the streaming job {quote(job.name)} would find none; give it other 'deployments'"
-    serving = [queue.deployments or own for queue in queues if name in (queue.deployments or own)]
+    serving = [queue for queue in queues if name in (queue.deployments or unnamed)]
     if not serving:
         return "no queue of 'batch' uses them; add one for this model"
-    others = sorted({each for names in serving for each in names if not lent.get(each, True)})
-    if others:
+    if not any(queue.workload or queue.deployments for queue in serving):
         return (
-            f"the same queue also uses {listing(others)}, by one address, and requests for this deployment "
-            "would fail while it has no worker; give it a queue and a model of its own"
+            f"requests of queue {quote(serving[0].name)} are a part of the model's 'workload', which other "
+            "deployments serve; give the queue a 'workload'"
+        )
+    following = sorted(
+        {
+            each
+            for queue in serving
+            for each in queue.deployments or unnamed
+            if each in deployments
+            for workers in deployments[each].workers.values()
+            if workers.scaled_by is not None and not workers.is_lent
+        }
+    )
+    if following:
+        return (
+            f"the same queue also uses {listing(following)}, whose number follows the load: how much of both "
+            "batch may have is not decided together; give those a fixed number as 'replicas', or give this "
+            "deployment a queue and a model of its own"
         )
     return ""

@@ -211,24 +211,32 @@ def queues_of_a_model_share_deployments(spec: Spec) -> Iterator[Finding]:
 
 @rule
 def addresses_of_ways_in_are_free(spec: Spec) -> Iterator[Finding]:
-    """Check that the address of a queue or a job with deployments of its own is free and short enough."""
+    """Check that the further addresses of queues and jobs are free and short enough."""
     taken = {model.name: f"model {quote(model.name)}" for _, model in usable(spec.models)}
     for path, way in _ways(spec):
-        if not way.deployments:
-            continue
         is_queue = isinstance(way, BatchQueue)
-        label = f"{way.model}--{'batch' if is_queue else way.name}"
         owner = f"batch of model {quote(way.model)}" if is_queue else f"streaming job {quote(way.name)}"
-        other = taken.setdefault(label, owner)
-        if other != owner:
-            message = f"has the address {quote(label)}, like {other}; rename one of them"
-            yield Finding((*path, "name"), message)
-        elif len(label) > _LONGEST_LABEL:
-            message = (
-                f"has the address {quote(label)} of {len(label)} characters, at most {_LONGEST_LABEL} are "
-                "allowed; shorten this name or the model's"
-            )
-            yield Finding((*path, "name"), message)
+        labels = [f"{way.model}--{'batch' if is_queue else way.name}"] if way.deployments else []
+        for label in [*labels, *(_lent_labels(spec, way) if is_queue else [])]:
+            other = taken.setdefault(label, owner)
+            if other != owner:
+                message = f"has the address {quote(label)}, like {other}; rename one of them"
+                yield Finding((*path, "name"), message)
+            elif len(label) > _LONGEST_LABEL:
+                message = (
+                    f"has the address {quote(label)} of {len(label)} characters, at most {_LONGEST_LABEL} "
+                    "are allowed; shorten this name or the model's"
+                )
+                yield Finding((*path, "name"), message)
+
+
+def _lent_labels(spec: Spec, queue: BatchQueue | StreamingJob) -> Iterator[str]:
+    """Yield the addresses that a queue may have for deployments without workers of their own."""
+    for _, model in usable(spec.models):
+        if model.name == queue.model and not all(each.is_lent for _, each in usable(model.deployments)):
+            for _, each in usable(model.deployments):
+                if each.is_lent:
+                    yield f"{model.name}--batch-{each.name}"
 
 
 @rule

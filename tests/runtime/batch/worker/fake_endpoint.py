@@ -107,6 +107,10 @@ class FakeEndpoint:
     bodies: dict[str, Body] = field(default_factory=dict)
     in_flight: int = 0
     max_in_flight: int = 0
+    models: list[str] | None = field(default_factory=list)
+    """What it lists: models with a worker. None for an answer without a list."""
+    listed: int = 0
+    """How often it was asked for the list."""
 
     def __enter__(self) -> FakeEndpoint:
         self._loop = asyncio.new_event_loop()
@@ -134,12 +138,19 @@ class FakeEndpoint:
     async def _start(self) -> None:
         application = web.Application(client_max_size=2**30)
         application.router.add_post("/v1/{path:.*}", self._serve)
+        application.router.add_get("/v1/models", self._list)
         self._runner = web.AppRunner(application, shutdown_timeout=0.1, handler_cancellation=True)
         await self._runner.setup()
         site = web.TCPSite(self._runner, "127.0.0.1", 0)
         await site.start()
         port = site._server.sockets[0].getsockname()[1]  # type: ignore[union-attr]
         self.url = f"http://127.0.0.1:{port}"
+
+    async def _list(self, _: web.Request) -> web.StreamResponse:
+        self.listed += 1
+        if self.models is None:
+            return web.Response(status=503, text="<html>no target</html>")
+        return web.json_response({"object": "list", "data": [{"id": name} for name in self.models]})
 
     async def _serve(self, request: web.Request) -> web.StreamResponse:
         body, key = await request.json(), request.headers["Idempotency-Key"]

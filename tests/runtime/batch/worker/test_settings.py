@@ -37,6 +37,12 @@ def test_headers_are_read_from_json() -> None:
     assert found.request_headers == {"x-class": "batch"}
 
 
+def test_addresses_of_deployments_that_may_have_no_workers_are_separate() -> None:
+    found = read_settings({**RIGHT, "BATCH_LENT_ENDPOINTS": "http://night/, http://evening"})
+    assert found.lent_endpoints == ("http://night", "http://evening")
+    assert read_settings({**RIGHT, "BATCH_LENT_ENDPOINTS": ""}).lent_endpoints == ()
+
+
 def test_what_is_named_is_taken_in_its_unit() -> None:
     found = read_settings({**RIGHT, "BATCH_LINE_MOST_KIB": "2", "BATCH_STATUS_FILE": "/tmp/x"})  # noqa: S108
     assert (found.line_bytes, found.status_file) == (2048, Path("/tmp/x"))  # noqa: S108

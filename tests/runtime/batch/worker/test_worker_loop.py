@@ -11,12 +11,14 @@ from typing import Any
 
 import boto3
 import pytest
+from aiohttp import web
 
+from batch.worker import worker_loop
 from batch.worker.bucket_client import Clients
 from batch.worker.settings import read_settings
 from batch.worker.worker_loop import run_worker
 from inference_contracts.batch_keys import JobKeys
-from tests.runtime.batch.worker.fake_endpoint import FakeEndpoint
+from tests.runtime.batch.worker.fake_endpoint import Asked, FakeEndpoint, Gate, well
 from tests.runtime.batch.worker.jobs import BUCKET, MODEL, Job, lines, put_job
 
 
@@ -65,7 +67,7 @@ class Place:
             body = {"job": job.name, "shard": shard, "taskToken": f"token of {shard}"}
             self.sqs.send_message(QueueUrl=self.queue, MessageBody=json.dumps(body))
 
-    def work(self, tasks: Tasks) -> None:
+    def work(self, tasks: Tasks, **variables: str) -> None:
         environment = {
             "BATCH_QUEUE_URL": self.queue,
             "BATCH_BUCKET": BUCKET,
@@ -73,6 +75,7 @@ class Place:
             "BATCH_MODEL": MODEL,
             "BATCH_POLL_SECONDS": "0",
             "BATCH_FLUSH_MILLISECONDS": "1",
+            **variables,
         }
         asyncio.run(tasks.work(environment, self.s3, self.sqs))
 
@@ -116,3 +119,78 @@ def test_a_shard_that_is_not_there_fails_its_task_and_others_go_on(place: Place)
     assert tasks.failed == [("token of 00000", "MissingObjectError")]
     assert tasks.succeeded == ["token of 00001"]
     assert place.messages() == 1, "what is no shard is left to the dead letters"
+
+
+# A queue whose deployments always have workers, beside one that has some at times.
+
+
+@pytest.fixture
+def lent(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeEndpoint]:
+    monkeypatch.setattr(worker_loop, "_WORKERS_SECONDS", 0.0)
+    with FakeEndpoint() as endpoint:
+        yield endpoint
+
+
+def work_with(place: Place, lent: FakeEndpoint, shards: int) -> Tasks:
+    job = put_job(place.s3, {f"{number:05d}": lines(30, f"{number}/") for number in range(shards)})
+    place.send(job)
+    tasks = Tasks(wanted=shards)
+    # Otherwise one deployment may take all of them first.
+    place.work(tasks, BATCH_LENT_ENDPOINTS=lent.url, BATCH_SHARDS_AT_ONCE="1")
+    job.check()
+    assert (len(tasks.succeeded), tasks.failed, place.messages()) == (shards, [], 0)
+    return tasks
+
+
+@pytest.mark.parametrize("models", [[], ["other"], None], ids=["none", "another", "no list"])
+def test_a_deployment_without_workers_gets_no_request(
+    place: Place, lent: FakeEndpoint, models: list[str] | None
+) -> None:
+    """Red if requests go to a frontend that has no worker: each would fail and be sent again."""
+    lent.models = models
+    work_with(place, lent, shards=3)
+    assert (place.endpoint.number, lent.number) == (90, 0)
+    assert lent.listed > 0
+
+
+def test_a_deployment_with_workers_takes_shards_of_its_own(place: Place, lent: FakeEndpoint) -> None:
+    """Red if all work waits for one deployment: that one answers nothing before the other has answered."""
+    lent.models = [MODEL]
+    gate = Gate(0)
+    place.endpoint.behaviour = gate
+
+    async def opening(asked: Asked) -> web.StreamResponse:
+        gate.open()
+        return await well(asked)
+
+    lent.behaviour = opening
+    work_with(place, lent, shards=8)
+    assert lent.number > 0
+    assert place.endpoint.number + lent.number == 240
+
+
+def test_a_deployment_that_loses_its_workers_gives_its_shards_back(place: Place, lent: FakeEndpoint) -> None:
+    """Red if its shards wait for workers that come in the evening, or answers that it gave are asked again.
+
+    The other deployment answers nothing before this one has lost its workers.
+    """
+    lent.models = [MODEL]
+    gate, leaving = Gate(0), Gate(10)
+    place.endpoint.behaviour, lent.behaviour = gate, leaving
+
+    async def lose() -> None:
+        while lent.number <= 10:
+            await asyncio.sleep(0.001)
+        lent.models = []
+        looked = lent.listed
+        while lent.listed == looked:
+            await asyncio.sleep(0.001)
+        leaving.open()
+        gate.open()
+
+    losing = asyncio.run_coroutine_threadsafe(lose(), lent._loop)
+    work_with(place, lent, shards=4)
+    losing.result(10)
+    assert lent.number > 10
+    assert place.endpoint.number + lent.number == 120
+    assert set(place.endpoint.asked) & set(lent.asked) == set()

@@ -37,6 +37,17 @@ def test_of_scaled_workers_as_many_run_here_as_stay_and_one_at_least(minimum: in
     assert found == [WorkerRelease("m", here, ENVIRONMENT)]
 
 
+def test_a_queue_may_have_several_addresses() -> None:
+    """Red if workers here keep addresses of the cloud, or send requests to deployments without workers."""
+    addresses = {
+        "BATCH_ENDPOINT": "http://m.try.internal",
+        "BATCH_LENT_ENDPOINTS": "http://m--batch-night.try.internal,http://m--batch-dawn.try.internal",
+    }
+    found = WorkerRelease("m", 1, ENVIRONMENT | addresses)
+    assert (found.address, found.lent_addresses) == ("m", ("m--batch-night", "m--batch-dawn"))
+    assert WorkerRelease("m", 1, ENVIRONMENT).lent_addresses == ()
+
+
 @pytest.fixture
 def ecs(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
