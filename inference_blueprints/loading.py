@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 
@@ -22,6 +22,7 @@ from inference_blueprints.spec.types import Blueprint, Day
 from inference_blueprints.spec.wording import Path as Place
 from inference_blueprints.spec.wording import quote
 from inference_contracts.errors import BlueprintError, Finding, Problem, UserError
+from inference_contracts.records import dataclass
 
 #: Name of standard input in messages.
 STANDARD_INPUT = "standard input"

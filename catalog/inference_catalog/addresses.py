@@ -9,7 +9,8 @@ pod gets no more).
 from __future__ import annotations
 
 import ipaddress
-from dataclasses import dataclass
+
+from inference_contracts.records import dataclass
 
 #: Range and zones of a new VPC, if the blueprint does not describe one.
 DEFAULT_CIDR = "10.0.0.0/16"

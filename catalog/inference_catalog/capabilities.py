@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cache
 from pathlib import Path
 from types import MappingProxyType
@@ -12,6 +12,7 @@ from typing import Literal
 
 from inference_catalog.entry_builder import CatalogueError, build_entry
 from inference_catalog.model import Model
+from inference_contracts.records import dataclass
 
 #: ``runs``: the engine starts; ``refused``: it does not, or its documents exclude it; ``unknown``: no source.
 Verdict = Literal["runs", "refused", "unknown"]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from types import MappingProxyType
@@ -12,6 +11,7 @@ from types import MappingProxyType
 import yaml
 
 from inference_catalog.entry_builder import without_notes
+from inference_contracts.records import dataclass
 
 _PACKAGE = Path(__file__).resolve().parent
 

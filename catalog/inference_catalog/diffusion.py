@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any, Literal, get_args
 
 from inference_catalog.entry_builder import build_entry
+from inference_contracts.records import dataclass
 
 _FILE = Path(__file__).resolve().parent / "data" / "image_speeds.json"
 #: Bytes per weight on a device: the engine loads every part in 16 bits (``OmniDiffusionConfig.dtype`` in

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from types import MappingProxyType
 from typing import Literal
 
 from inference_catalog.hardware import InstanceType
+from inference_contracts.records import dataclass
 from inference_contracts.units import MIB_PER_GIB
 
 # CPU and memory of one batch worker, for building and for cost plans.

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
+from inference_contracts.records import dataclass
 from inference_contracts.request_limits import Bound, RequestLimits, StructureLimits
 
 # How models mark reasoning and tool calls in their answers, and the parsers that read them.
@@ -42,7 +43,7 @@ class AnswerFormat:
 # The limits of requests that each engine needs, with what happens beyond them.
 
 
-@dataclass(frozen=True, slots=True)
+@dataclasses.dataclass(frozen=True, slots=True)  # as its base, which programs in the cloud read
 class EngineBound(Bound):
     """The most that a field of a request may have, and why."""
 
@@ -140,7 +141,7 @@ class MemoryArgument:
     """What it does to memory, as a phrase that follows the name."""
     remedy: str
     """What to do instead."""
-    values: tuple[str, ...] = field(default=())
+    values: tuple[str, ...] = dataclasses.field(default=())
     """Values that change nothing; empty if every value does."""
 
     def changes_memory(self, value: object) -> bool:
@@ -175,12 +176,12 @@ class Engine:
     engine supports."""
     image_source: str = ""
     """Source of the image's tag and accelerators; empty if it is that of the flags."""
-    owned_arguments: Mapping[str, str] = field(default_factory=dict)
+    owned_arguments: Mapping[str, str] = dataclasses.field(default_factory=dict)
     """Arguments without dashes that only the plan may set, each with the reason, which names the key to set
     instead if there is one."""
-    server_owned_arguments: Mapping[str, str] = field(default_factory=dict)
+    server_owned_arguments: Mapping[str, str] = dataclasses.field(default_factory=dict)
     """Such arguments of the engine's own server."""
-    ignored_arguments: Mapping[str, str] = field(default_factory=dict)
+    ignored_arguments: Mapping[str, str] = dataclasses.field(default_factory=dict)
     """Arguments that Dynamo's workers take and only the engine's own server reads, each with the reason."""
 
     def flag(self, name: str) -> Flag | None:

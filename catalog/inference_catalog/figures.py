@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 from bisect import bisect_left
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
 from inference_catalog.configurations.weight_schemes import STORED_TYPES
 from inference_catalog.entry_builder import build_entry
 from inference_catalog.model import Model
+from inference_contracts.records import dataclass
 from inference_contracts.units import MILLISECONDS_PER_SECOND, THOUSAND
 
 # Speeds of engines on instance types that no latency profile covers, as others published them.

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
+
+from inference_contracts.records import dataclass
 
 # Published rates of faults in fleets of GPUs, and what the simulation of a fleet assumes beside them.
 

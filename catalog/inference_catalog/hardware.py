@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from types import MappingProxyType
 from typing import Literal
 
 from inference_catalog.entry_builder import build_entry
+from inference_contracts.records import dataclass
 from inference_contracts.units import MIB
 
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Final, Literal
 
 from inference_catalog.entry_builder import build_entry
 from inference_catalog.hardware import InstanceType
+from inference_contracts.records import dataclass
 from inference_contracts.units import GB
 
 _DATA: Final = Path(__file__).resolve().parent / "data"

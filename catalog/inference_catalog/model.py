@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from types import MappingProxyType
 from typing import Literal
 
 from inference_catalog.configurations.weight_schemes import PLAIN, STORED_TYPES, WeightType
 from inference_catalog.diffusion import Pipeline
+from inference_contracts.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from types import MappingProxyType
@@ -12,6 +11,7 @@ from typing import Any
 
 from inference_catalog.entry_builder import build_entry
 from inference_catalog.hardware import Accelerator, InstanceType
+from inference_contracts.records import dataclass
 
 _FILE = Path(__file__).resolve().parent / "data" / "neuron.json"
 

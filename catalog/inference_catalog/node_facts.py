@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Literal
 
 from inference_catalog.hardware import InstanceType
+from inference_contracts.records import dataclass
 
 # The nodes that run the platform itself. Both synthesis and plans use these numbers.
 

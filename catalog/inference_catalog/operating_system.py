@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Literal
 
 from inference_catalog.addresses import PODS_PER_NODE
+from inference_contracts.records import dataclass
 
 #: Key of an operating system in ``nodes.json``.
 SystemName = Literal["bottlerocket", "al2023"]

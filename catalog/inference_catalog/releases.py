@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cache
 from types import MappingProxyType
 
@@ -13,6 +13,7 @@ from inference_catalog.charts import Chart, charts
 from inference_catalog.engine import Engine
 from inference_catalog.entry_builder import UnknownEntryError
 from inference_catalog.operating_system import SystemName
+from inference_contracts.records import dataclass
 
 #: EKS add-ons that a platform may have. EKS chooses their versions unless a lock names one.
 ADD_ONS = (

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Final, Literal, get_args
+
+from inference_contracts.records import dataclass
 
 # Ways of serving that upstream projects do not call proven.
 

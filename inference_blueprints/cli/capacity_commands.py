@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -11,6 +11,7 @@ import typer
 from inference_blueprints.cli.options import NameOrPath, Output, OutputOption, print_json
 from inference_contracts.errors import UserError
 from inference_contracts.number_text import number
+from inference_contracts.records import dataclass
 from inference_contracts.units import SECONDS_PER_HOUR
 
 if TYPE_CHECKING:

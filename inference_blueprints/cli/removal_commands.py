@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
@@ -15,6 +14,7 @@ from inference_blueprints.cli.blueprint_commands import load
 from inference_blueprints.cli.options import NameOrPath, Output, OutputOption, print_json, print_progress
 from inference_blueprints.report.plan.cells import counted
 from inference_contracts.errors import UserError
+from inference_contracts.records import dataclass
 
 if TYPE_CHECKING:
     from inference_blueprints.operate.ownership.platform_operation import PlatformOperation

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from inference_blueprints.measure.completions.completion_client import RequestOutcome, TokenUsage
 from inference_blueprints.report.plan.section import PlanSummary
@@ -13,6 +13,7 @@ from inference_blueprints.report.plan.sections.pools import POOLS, PRICES
 from inference_blueprints.report.plan.sections.processes import PROCESSES
 from inference_blueprints.report.pricing.rates import share_of
 from inference_blueprints.spec.types import LatencyKind, PercentileOf
+from inference_contracts.records import dataclass
 from inference_contracts.units import MILLION, SECONDS_PER_HOUR
 
 

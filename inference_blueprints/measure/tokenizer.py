@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import random
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cache
 from pathlib import Path
 
 from inference_catalog import Model
+from inference_contracts.records import dataclass
 
 # Words that are one token each, for text of an exact token length.
 #

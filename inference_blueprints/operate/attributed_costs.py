@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import islice, product
 from typing import Any, Final
@@ -18,6 +17,7 @@ from inference_blueprints.render.monitoring.cost_shares import (
     usd_per_million_tokens,
 )
 from inference_contracts import batch_names
+from inference_contracts.records import dataclass
 from inference_contracts.units import SECONDS_PER_HOUR
 from inference_decisions.promql.cloudwatch_promql import MetricSeries
 

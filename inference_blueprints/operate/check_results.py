@@ -6,7 +6,6 @@ A check that fails does not prevent the others.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Literal, TypeVar
 
 from botocore.exceptions import BotoCoreError, ClientError
@@ -14,6 +13,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 from inference_blueprints.operate.aws.account import describe_error
 from inference_blueprints.operate.kubernetes import KubectlFailed
 from inference_contracts.errors import UserError
+from inference_contracts.records import dataclass
 
 Severity = Literal["ok", "unknown", "warning", "error"]
 

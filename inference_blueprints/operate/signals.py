@@ -7,10 +7,10 @@ import os
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from inference_contracts.errors import UserError
+from inference_contracts.records import dataclass
 from inference_runtime import runtime_directory
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from inference_blueprints import tools
@@ -18,6 +18,7 @@ from inference_blueprints.spec.lock.lock_text import lock_text, read_lock, write
 from inference_blueprints.spec.source import find, shipped
 from inference_catalog.charts import Chart
 from inference_contracts.errors import UserError
+from inference_contracts.records import dataclass
 
 # Downloads third-party charts, so that a deployment does not need their repositories.
 

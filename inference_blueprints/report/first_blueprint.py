@@ -9,7 +9,7 @@ import math
 import re
 import textwrap
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
 from types import MappingProxyType
 from typing import Final
@@ -23,6 +23,7 @@ from inference_blueprints.spec.wording import allowed, quote, suggestion
 from inference_catalog import InstanceType
 from inference_catalog.capabilities import engine_support
 from inference_contracts.errors import BlueprintError, UserError
+from inference_contracts.records import dataclass
 
 #: What `--use` may be, and what it writes.
 USES: Final[Mapping[str, str]] = MappingProxyType(

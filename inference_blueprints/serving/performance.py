@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 
 import inference_catalog as catalog
 from inference_blueprints.serving.engines.worker_sizing import worker_memory, worker_sizing
@@ -26,6 +25,7 @@ from inference_blueprints.spec.types import (
     tightest_ms,
 )
 from inference_catalog import ImageSpeed, InstanceType, LatencyProfile, image_speeds
+from inference_contracts.records import dataclass
 
 # Computes the throughput of a worker from the measured speeds of its latency profile (simulated).
 #

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Literal, cast
 
 import inference_catalog as catalog
@@ -12,6 +12,7 @@ from inference_blueprints.spec import types as spec
 from inference_blueprints.spec.invalid_values import usable
 from inference_catalog.catalogue import shipped
 from inference_catalog.node_facts import node_count
+from inference_contracts.records import dataclass
 
 WorkerRole = Literal["aggregated", "prefill", "decode"]
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Final
 
 import inference_catalog as catalog
@@ -14,6 +13,7 @@ from inference_blueprints.spec.sections.streaming.rules import ZONES_OF_EXPRESS
 from inference_blueprints.spec.types import ExpressKafka, StreamingJob
 from inference_catalog import BrokerSize
 from inference_contracts.batch_limits import BYTES_PER_TOKEN
+from inference_contracts.records import dataclass
 from inference_contracts.units import (
     GB,
     MB,

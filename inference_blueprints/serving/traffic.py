@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Literal
 
 from inference_blueprints.serving.streaming import stream_load
@@ -26,6 +26,7 @@ from inference_blueprints.spec.types import (
     mean_tokens,
     stated_maximum,
 )
+from inference_contracts.records import dataclass
 from inference_contracts.units import HOURS_PER_DAY, SECONDS_PER_HOUR
 
 #: Ratio of the longest to the mean request. In the public Mooncake conversation trace, the 95th

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import reduce
 from itertools import groupby
 
@@ -18,6 +17,7 @@ from inference_blueprints.serving.performance import (
 from inference_blueprints.serving.resolved import ResolvedWorkers
 from inference_blueprints.serving.traffic import WayIn, own_part, serving_deployments
 from inference_blueprints.spec.types import BatchQueue, Spec, StreamingJob, Workload
+from inference_contracts.records import dataclass
 from inference_contracts.units import HOURS_PER_DAY, SECONDS_PER_HOUR
 
 #: A job that is not finished after so many days is given up.

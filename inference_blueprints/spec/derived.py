@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import inference_catalog as catalog
 from inference_blueprints.spec.invalid_values import usable
@@ -12,6 +11,7 @@ from inference_blueprints.spec.wording import Path
 from inference_catalog.addresses import DEFAULT_ZONES
 from inference_contracts.errors import Finding
 from inference_contracts.operations_names import HEALTH, SHIFT, Controller
+from inference_contracts.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from inference_blueprints.spec.wording import Path, path_text
 from inference_contracts.errors import Finding, Problem
+from inference_contracts.records import dataclass
 
 # Values of unquoted YAML words. Words that YAML versions read differently are refused.
 #

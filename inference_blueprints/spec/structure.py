@@ -7,7 +7,6 @@ import inspect
 import json
 import sys
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from functools import cache
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
@@ -16,6 +15,7 @@ from pydantic.fields import FieldInfo
 from inference_blueprints.spec import formats
 from inference_blueprints.spec.types import Blueprint, Choice, Section
 from inference_blueprints.spec.wording import Path
+from inference_contracts.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,6 @@ checked and removed afterwards.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Literal
 
@@ -17,6 +16,7 @@ from inference_catalog.catalogue import shipped
 from inference_catalog.limits import SupportEnd, support_ends
 from inference_catalog.releases import version_order
 from inference_contracts.errors import Finding
+from inference_contracts.records import dataclass
 from inference_contracts.units import HOURS_PER_MONTH
 
 #: Time before the end of support in which it is said: an upgrade needs a plan.

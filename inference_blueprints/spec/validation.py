@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass
 from typing import Any
 
 from pydantic import ValidationError
@@ -16,6 +15,7 @@ from inference_blueprints.spec.type_messages import is_about_the_key, message
 from inference_blueprints.spec.types import API_VERSION, Blueprint, Section
 from inference_blueprints.spec.wording import Path, quote
 from inference_contracts.errors import Problem
+from inference_contracts.records import dataclass
 
 
 def incomplete_blueprint(document: Document, faults: Collection[Path]) -> Blueprint:

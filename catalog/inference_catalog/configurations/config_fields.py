@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Literal
 
 from inference_contracts.errors import UserError
+from inference_contracts.records import dataclass
 
 # Model classes whose parameters and KV cache can be counted.
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import fnmatch
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
 
 from inference_catalog.configurations.config_fields import Architecture, ConfigFields
@@ -19,6 +18,7 @@ from inference_catalog.configurations.weight_schemes import (
     modelopt_scheme,
     packed_scheme,
 )
+from inference_contracts.records import dataclass
 
 # Lists the weight matrices of a model, with the names that quantisation settings use.
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from inference_catalog.configurations.config_fields import Architecture, ConfigFields
+from inference_contracts.records import dataclass
 
 _PLAIN_BYTES = 2
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Literal
 
 from inference_catalog.configurations.config_fields import ConfigFields
+from inference_contracts.records import dataclass
 
 WeightType = Literal["bf16", "fp8", "int8", "mxfp4", "int4", "nvfp4", "gguf"]
 

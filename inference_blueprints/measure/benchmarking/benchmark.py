@@ -7,7 +7,7 @@ import random
 import secrets
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from inference_blueprints.measure.benchmarking import load_generators
@@ -46,6 +46,7 @@ from inference_blueprints.serving.resolved import resolve
 from inference_blueprints.serving.traffic import model_traffic
 from inference_blueprints.spec.types import Blueprint, JudgedObjective, Workload, judge
 from inference_contracts.errors import UserError
+from inference_contracts.records import dataclass
 
 # The requests of a benchmark: their arrival times, and prompts of the wanted lengths.
 

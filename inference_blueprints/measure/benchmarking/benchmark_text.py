@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +27,7 @@ from inference_blueprints.spec.types import (
 )
 from inference_contracts.errors import UserError
 from inference_contracts.number_text import number
+from inference_contracts.records import dataclass
 from inference_contracts.units import MILLION, SECONDS_PER_HOUR
 
 # Reads the result of `blueprints tune --output json`, to compare it with a measurement.

@@ -12,7 +12,7 @@ import sys
 import tempfile
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -23,6 +23,7 @@ from inference_blueprints.measure.completions.completion_client import RequestOu
 from inference_blueprints.measure.tokenizer import write_model_directory
 from inference_catalog import Model
 from inference_contracts.errors import UserError
+from inference_contracts.records import dataclass
 from inference_runtime import runtime_directory
 
 # Input and output of aiperf, NVIDIA's load generator.

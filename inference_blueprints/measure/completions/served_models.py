@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import aiohttp
 
 from inference_blueprints.measure.completions.completion_client import (
@@ -12,6 +10,7 @@ from inference_blueprints.measure.completions.completion_client import (
     TIMED_OUT,
     connection_failure,
 )
+from inference_contracts.records import dataclass
 
 #: Response header of local endpoints of this library, with the kind of their engines.
 ENGINE_HEADER = "X-Inference-Blueprints-Engine"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from inference_blueprints.measure.completions.completion_client import (
     UNREACHABLE,
@@ -15,6 +15,7 @@ from inference_blueprints.measure.completions.completion_client import (
 )
 from inference_blueprints.measure.replay.prompt_writer import PromptWriter
 from inference_blueprints.measure.replay.scaled_trace import ReplayError, ScaledRequest
+from inference_contracts.records import dataclass
 
 NOT_SENT = "not sent: too many requests in flight"
 #: The replay stops after this number of consecutive requests could not reach the endpoint.

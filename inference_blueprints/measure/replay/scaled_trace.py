@@ -7,12 +7,13 @@ import json
 import math
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
 from inference_blueprints.spec.types import Workload
 from inference_contracts.errors import UserError
+from inference_contracts.records import dataclass
 from inference_contracts.units import MILLISECONDS_PER_SECOND
 
 # The recorded requests that a replay starts from.

@@ -8,7 +8,7 @@ import secrets
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from itertools import pairwise
 
@@ -33,6 +33,7 @@ from inference_blueprints.measure.replay.scaled_trace import (
 from inference_blueprints.measure.statistics import percentile
 from inference_blueprints.measure.tokenizer import random_text
 from inference_blueprints.spec.types import Workload
+from inference_contracts.records import dataclass
 from inference_contracts.units import MILLISECONDS_PER_SECOND
 
 # A replay that begins with few requests, rises to the peak and falls again.

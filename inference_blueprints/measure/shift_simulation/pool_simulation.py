@@ -9,12 +9,13 @@ serves nobody, in both directions.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Literal
 
 import numpy
 from numpy.lib.stride_tricks import sliding_window_view
 
+from inference_contracts.records import dataclass
 from inference_contracts.units import MINUTES_PER_DAY, MINUTES_PER_HOUR
 from inference_decisions.capacity_shift.demand_history import Numbers
 from inference_decisions.capacity_shift.replica_forecast import (

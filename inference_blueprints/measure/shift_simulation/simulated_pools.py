@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy
@@ -25,6 +24,7 @@ from inference_blueprints.serving.way_capacity import deployment_capacity
 from inference_blueprints.spec.types import BatchQueue, Blueprint
 from inference_contracts.errors import UserError
 from inference_contracts.number_text import number
+from inference_contracts.records import dataclass
 from inference_contracts.shift_names import SharedPool, ShiftConfiguration, ShiftedWorkers
 from inference_contracts.units import MINUTES_PER_DAY, MINUTES_PER_HOUR, SECONDS_PER_DAY, SECONDS_PER_HOUR
 from inference_decisions.capacity_shift.demand_history import Numbers

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Literal
 
 from inference_blueprints.measure.shift_simulation.traced_workers import (
@@ -14,6 +13,7 @@ from inference_blueprints.measure.shift_simulation.traced_workers import (
 from inference_blueprints.serving.autoscaling.request_rates import RequestRates
 from inference_contracts.errors import UserError
 from inference_contracts.number_text import number
+from inference_contracts.records import dataclass
 from inference_contracts.units import SECONDS_PER_HOUR
 from inference_decisions.capacity_shift.demand_history import BIN_SECONDS
 from inference_decisions.capacity_shift.shift_answer import DeploymentDecision, DeploymentForecast

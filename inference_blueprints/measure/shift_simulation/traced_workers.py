@@ -9,7 +9,6 @@ upper limit.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy
@@ -23,6 +22,7 @@ from inference_blueprints.serving.scaling.worker_load import request_seconds, wo
 from inference_blueprints.serving.types import ServingPlan
 from inference_blueprints.spec.types import Blueprint
 from inference_contracts.errors import UserError
+from inference_contracts.records import dataclass
 from inference_contracts.shift_names import ShiftConfiguration, ShiftedWorkers
 from inference_decisions.capacity_shift.demand_history import BIN_SECONDS, Numbers
 from inference_decisions.capacity_shift.shift_replay import PoolDemand

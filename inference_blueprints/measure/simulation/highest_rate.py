@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from inference_blueprints.measure.simulation.offline_replay import SimulatedReplay
 from inference_blueprints.spec.types import Objective, judge
+from inference_contracts.records import dataclass
 
 #: Factor between the tried rates. It is fixed, so that searches for several objectives share measurements.
 STEP = 1.02

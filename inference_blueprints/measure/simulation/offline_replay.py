@@ -11,7 +11,6 @@ import json
 import os
 import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -23,6 +22,7 @@ from inference_blueprints.measure.simulation.simulated_workers import (
     write_profile,
 )
 from inference_blueprints.spec.types import LatencyKind, next_percentile
+from inference_contracts.records import dataclass
 from inference_contracts.units import GB
 
 _MS = 1000.0

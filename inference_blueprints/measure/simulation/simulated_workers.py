@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy
@@ -14,6 +13,7 @@ from inference_blueprints.serving.resolved import ResolvedWorkers
 from inference_blueprints.serving.stacks import STACKS
 from inference_blueprints.serving.types import EngineSettings, Process, Role
 from inference_catalog import LatencyProfile
+from inference_contracts.records import dataclass
 
 
 def write_profile(profile: LatencyProfile, path: Path) -> Path:

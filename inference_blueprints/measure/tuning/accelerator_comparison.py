@@ -7,7 +7,6 @@ or a published measurement with conditions of its own. Nothing is estimated from
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
@@ -30,6 +29,7 @@ from inference_blueprints.spec.types import Blueprint, Pool
 from inference_catalog import InstanceType
 from inference_catalog.figures import LatencyProfile, PublishedSpeed, published_speeds, same_shape
 from inference_catalog.service_prices import capacity_block_price
+from inference_contracts.records import dataclass
 from inference_contracts.units import MILLION, SECONDS_PER_HOUR
 
 #: Families of instance types that are always compared, in this order.

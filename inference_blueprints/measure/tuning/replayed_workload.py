@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from typing import Any, Literal, Protocol
 
 from inference_blueprints.measure.simulation.offline_replay import (
@@ -24,6 +24,7 @@ from inference_blueprints.serving.traffic import own_means
 from inference_blueprints.spec.types import WHOLE_REQUEST, LatencyKind, Model, Objective, Workload
 from inference_contracts.errors import UserError
 from inference_contracts.number_text import number
+from inference_contracts.records import dataclass
 
 Router = Literal["kv_router", "round_robin"]
 

@@ -10,7 +10,7 @@ import re
 import reprlib
 import zlib
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import count, pairwise
 from pathlib import Path
@@ -18,6 +18,7 @@ from typing import Any
 
 from inference_blueprints.measure.simulation.offline_replay import RecordedRequest
 from inference_contracts.errors import BlueprintError, Problem, UserError
+from inference_contracts.records import dataclass
 from inference_contracts.units import SECONDS_PER_DAY
 
 #: Of Mooncake's traces (FAST25 release): tokens of a block that an entry of ``hash_ids`` stands for.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
 from typing import Protocol
@@ -49,6 +48,7 @@ from inference_blueprints.serving.resolved import resolve
 from inference_blueprints.serving.traffic import model_traffic
 from inference_blueprints.spec.types import Blueprint, LatencyKind, Objective
 from inference_contracts.errors import UserError
+from inference_contracts.records import dataclass
 
 
 class SearchProgress(Protocol):

@@ -8,7 +8,6 @@ import re
 import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import Any, BinaryIO, Final
@@ -18,6 +17,7 @@ from inference_blueprints.operate.batch.batch_api_client import BatchApiClient
 from inference_contracts.batch_limits import MAX_LISTED_JOBS, MAX_REQUEST_BYTES, MAX_UPLOAD_BYTES
 from inference_contracts.batch_names import FINAL
 from inference_contracts.errors import UserError
+from inference_contracts.records import dataclass
 
 _ROWS: Final = (".csv", ".parquet")
 # The platform refuses longer lines.

@@ -6,11 +6,11 @@ The Job is created first and owns the others, so that they are deleted with it, 
 from __future__ import annotations
 
 import base64
-from dataclasses import dataclass
 from typing import Any
 
 from inference_blueprints.measure.benchmarking import load_generators
 from inference_catalog import node_facts
+from inference_contracts.records import dataclass
 
 KubernetesObject = dict[str, Any]
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from typing import Any
 
 from botocore.exceptions import ClientError
@@ -12,6 +11,7 @@ from botocore.exceptions import ClientError
 from inference_blueprints.operate.aws.account import Account, describe_error, readable_errors
 from inference_catalog.tags import PLATFORM_TAG
 from inference_contracts.errors import UserError
+from inference_contracts.records import dataclass
 
 #: Kinds of stacks on which others depend, the lowest first. All other stacks depend on all of these.
 FOUNDATIONS = ("Data", "Network", "Stores", "Cluster", "Discovery", "Platform", "Capacity")

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import datetime
 
 from inference_blueprints.operate.aws.account import Account
 from inference_blueprints.spec.types import Blueprint, Environment
+from inference_contracts.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,6 @@ import hashlib
 import json
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
@@ -16,6 +15,7 @@ from inference_blueprints.operate.aws.account import Account, readable_errors
 from inference_blueprints.operate.image_cache.snapshot_status import WantedSnapshot
 from inference_catalog import image_cache
 from inference_contracts.errors import UserError
+from inference_contracts.records import dataclass
 
 POLL_SECONDS = 10.0
 _RUNNING = "RUNNING"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal
 
@@ -18,6 +17,7 @@ from inference_catalog import image_cache
 from inference_catalog.releases import NodeImage
 from inference_catalog.tags import PLATFORM_TAG
 from inference_contracts.errors import UserError
+from inference_contracts.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

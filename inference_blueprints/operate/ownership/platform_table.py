@@ -9,7 +9,7 @@ condition expression CLI example"), so two operators never both begin.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, fields
 from typing import Any
 
 from botocore.config import Config
@@ -17,6 +17,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from inference_blueprints.operate.aws.account import Account, describe_error
 from inference_contracts.errors import UserError
+from inference_contracts.records import dataclass
 
 TABLE = "inference-blueprints-platforms"
 _KEY = "platform"

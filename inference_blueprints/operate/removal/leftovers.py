@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from inference_blueprints.operate.aws.account import Account
 from inference_catalog.log_groups import control_plane_log_group
 from inference_catalog.tags import PLATFORM_TAG
+from inference_contracts.records import dataclass
 
 #: Seconds between two requests to EC2.
 POLL_SECONDS = 2.0

@@ -5,7 +5,6 @@ from __future__ import annotations
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +32,7 @@ from inference_blueprints.synthesis import synthesise
 from inference_catalog import ServicePrices
 from inference_catalog.tags import PLATFORM_TAG
 from inference_contracts.errors import UserError
+from inference_contracts.records import dataclass
 
 #: Seconds between two requests to CloudFormation.
 POLL_SECONDS = 2.0

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from inference_blueprints.loading import parse_blueprint
@@ -19,6 +19,7 @@ from inference_blueprints.spec.types import Blueprint
 from inference_blueprints.spec.wording import allowed, listing
 from inference_catalog.releases import NodeImage, Releases, shipped_releases, version_order
 from inference_contracts.errors import UserError
+from inference_contracts.records import dataclass
 
 _BYTE_ORDER_MARK = "\ufeff"
 

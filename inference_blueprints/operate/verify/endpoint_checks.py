@@ -6,7 +6,6 @@ import asyncio
 import secrets
 import time
 from collections.abc import AsyncIterator, Iterator
-from dataclasses import dataclass
 
 import aiohttp
 
@@ -39,6 +38,7 @@ from inference_blueprints.spec.types import (
     Model,
     judge,
 )
+from inference_contracts.records import dataclass
 
 #: Requests of the small load, sent one by one.
 SMALL_LOAD = 5

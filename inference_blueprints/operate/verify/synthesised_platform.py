@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 import tempfile
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import yaml
 
 from inference_blueprints.synthesis import synthesise
+from inference_contracts.records import dataclass
 
 _TEMPLATE = ".template.json"
 _RELEASE = "Custom::AWSCDK-EKS-HelmChart"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime
 from typing import Any, Protocol
 
@@ -22,6 +22,7 @@ from inference_blueprints.operate.verify.synthesised_platform import Synthesised
 from inference_blueprints.serving.engines.kv_cache import NIXL_METRICS
 from inference_blueprints.serving.types import DeploymentPlan, Process, ServingPlan
 from inference_blueprints.spec.types import Blueprint
+from inference_contracts.records import dataclass
 
 KubernetesObject = dict[str, Any]
 

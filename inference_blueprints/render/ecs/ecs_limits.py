@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Literal
 
 from inference_blueprints.spec.derived import each_placement, each_workers
@@ -15,6 +14,7 @@ from inference_blueprints.spec.types import Blueprint, Pool
 from inference_blueprints.spec.wording import Path
 from inference_catalog.ecs_hosts import host_kind
 from inference_contracts.errors import Finding
+from inference_contracts.records import dataclass
 
 #: Capacity providers of a cluster, of which Fargate has two (Amazon ECS Developer Guide, "Service quotas").
 _MAX_PROVIDERS, _FARGATE_PROVIDERS = 20, 2

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from inference_blueprints.render.ecs.task_devices import (
     NeuronHosts,
@@ -69,6 +69,7 @@ from inference_contracts.ecs_names import (
     namespace_of,
     service_name,
 )
+from inference_contracts.records import dataclass
 from inference_contracts.task_start import TaskNetwork, TaskStart
 from inference_contracts.task_tags import METRICS_ADDRESS_TAG
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from inference_blueprints.serving.autoscaling.cron_schedule import CronSchedule
 from inference_blueprints.serving.types import Process, ReplicaFloor, ScaleTrigger, Scaling, ServingPlan
+from inference_contracts.records import dataclass
 from inference_contracts.scale_metrics import PublishedRole, PublishedTrigger, load_dimensions
 from inference_contracts.units import MINUTES_PER_DAY
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from inference_blueprints.render.ecs.scaling_policies import ServiceScaling
 from inference_blueprints.render.ecs.tasks import Compute, RenderedTask
 from inference_blueprints.serving.types import Role, Rollout
+from inference_contracts.records import dataclass
 
 #: Longest time for which CloudFormation waits for a service that is created or changed, in seconds. Then it
 #: takes the stack back (AWS re:Post, Knowledge Center, "ECS service failed to stabilize": three hours;

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from inference_blueprints.render.ecs.tasks import TaskMount, TaskVolume
 from inference_blueprints.serving.types import Process
 from inference_blueprints.spec.types import Pool
@@ -11,6 +9,7 @@ from inference_catalog.ecs_hosts import host_kind
 from inference_catalog.neuron import neuron_route
 from inference_catalog.node_images import NEURON_RESOURCE, NVIDIA_RESOURCE
 from inference_contracts.ecs_names import NEURON_LOCKS_FOLDER
+from inference_contracts.records import dataclass
 from inference_contracts.task_start import NeuronPart
 
 _CPU_UNITS = 1024

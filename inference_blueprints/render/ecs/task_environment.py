@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 
 from inference_blueprints.render.ecs.tasks import DiscoverySecret, TaskValue
 from inference_blueprints.serving.types import (
@@ -23,6 +22,7 @@ from inference_contracts.ecs_names import (
     discovery_secret_keys,
     namespace_of,
 )
+from inference_contracts.records import dataclass
 from inference_contracts.task_start import PORTS_OF_TASK, port_reference
 
 # Numbers of ports in a command and its variables, as names: tasks of a host share its ports.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from types import MappingProxyType
 from typing import Any, Literal
 
@@ -14,6 +14,7 @@ from inference_blueprints.serving.types import (
     SecretValue,
     WeightsBucket,
 )
+from inference_contracts.records import dataclass
 from inference_contracts.task_start import TaskNetwork
 
 #: What runs the tasks of a service: Fargate, Managed Instances, or hosts of an Auto Scaling group.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Annotated, Any
 
 from pydantic import Field
@@ -17,6 +16,7 @@ from inference_blueprints.serving.types.process_parts import (
     Positive,
 )
 from inference_catalog.node_facts import POOL_LABEL, SYSTEM_ARCHITECTURE
+from inference_contracts.records import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

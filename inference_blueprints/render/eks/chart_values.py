@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, Final
 
 import jinja2
@@ -13,6 +12,7 @@ from inference_blueprints.spec.types import Batch
 from inference_catalog import node_facts
 from inference_catalog.charts import helm_values_directory
 from inference_contracts import metric_labels
+from inference_contracts.records import dataclass
 
 # The kinds of objects that KEDA scales on a platform, for its permissions.
 

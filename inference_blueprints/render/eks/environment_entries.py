@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from pydantic import Field
@@ -18,6 +17,7 @@ from inference_blueprints.serving.types import (
     WeightsBucket,
 )
 from inference_blueprints.serving.types.process_parts import EnvironmentName, NonEmpty
+from inference_contracts.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

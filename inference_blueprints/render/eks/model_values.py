@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import field, fields
 from typing import Annotated, Any
 
 from pydantic import Field
@@ -41,6 +41,7 @@ from inference_contracts.metric_labels import (
     PROMETHEUS_ADDRESS,
     SYSTEM_POOL,
 )
+from inference_contracts.records import dataclass
 from inference_runtime import runtime_directory
 
 # Values of the chart ``weights-mirror``: the job that copies a model to the platform's bucket once.

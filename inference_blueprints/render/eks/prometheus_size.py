@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Final
 
 from inference_blueprints.serving.types import ServingPlan
 from inference_blueprints.spec.types import Blueprint
 from inference_catalog.catalogue import shipped
 from inference_contracts.errors import Finding
+from inference_contracts.records import dataclass
 from inference_contracts.units import MIB_PER_GIB
 
 #: Largest number of series: their memory fits on a system node, `node_facts.INSTANCE_TYPE`, with 16 GiB.

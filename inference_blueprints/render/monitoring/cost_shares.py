@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final
+
+from inference_contracts.records import dataclass
 
 #: What no model holds, and what no known team asked for.
 UNATTRIBUTED: Final = "unattributed"

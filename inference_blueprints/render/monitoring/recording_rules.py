@@ -6,7 +6,7 @@ import re
 from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from string import Template
 from typing import Any
 
@@ -16,6 +16,7 @@ from inference_blueprints.render.monitoring.recordings import SCOPE_LABELS, Reco
 from inference_blueprints.serving.engines import ENGINES
 from inference_blueprints.serving.types import DeploymentPlan, ServingPlan
 from inference_blueprints.spec.types import WHOLE_REQUEST, LatencyKind, Objective, Objectives
+from inference_contracts.records import dataclass
 
 #: Upper bounds of the buckets, in seconds, as the programs report them. Prometheus 3 writes whole numbers
 #: with a point. Read in Dynamo 1.6.1; vLLM: vllm/v1/metrics/loggers.py at v0.24.0.

@@ -9,7 +9,6 @@ the others are asked for.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 import inference_catalog as catalog
 from inference_blueprints.render.eks.prometheus_size import MAX_SERIES
@@ -28,6 +27,7 @@ from inference_catalog.catalogue import shipped
 from inference_contracts.errors import UserError
 from inference_contracts.health_names import WORKER_SERIES
 from inference_contracts.operations_names import NAMES_PER_QUERY, QUERIES_AT_ONCE
+from inference_contracts.records import dataclass
 from inference_contracts.units import SECONDS_PER_MINUTE
 from inference_decisions.repairs.health_settings import HealthSettings
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from html import escape
 from typing import Literal, Protocol
 
 from inference_contracts.errors import UserError
+from inference_contracts.records import dataclass
 
 FONT = (
     "Helvetica, Arial, 'Liberation Sans', Arimo, 'Noto Sans', 'DejaVu Sans', 'Open Sans', Roboto, Inter, "

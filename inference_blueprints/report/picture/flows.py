@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from types import MappingProxyType
 
 from inference_blueprints.report.picture.blocks import ARROW_GAP, Canvas, Way, draw_number
@@ -11,6 +10,7 @@ from inference_blueprints.report.picture.drawing import HEAD, Area, Arrow, Recta
 from inference_blueprints.report.picture.scene import Scene
 from inference_blueprints.serving.types import KvTransfer
 from inference_blueprints.spec.types import BatchQueue, StreamingJob
+from inference_contracts.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

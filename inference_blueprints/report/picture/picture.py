@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 
 import inference_catalog as catalog
 from inference_blueprints.report.picture.blocks import (
@@ -34,6 +33,7 @@ from inference_blueprints.spec.types import Batch, Blueprint, Kafka, Model, Sign
 from inference_catalog.node_facts import NEURON_SCHEDULER
 from inference_contracts.ecs_names import DISCOVERY_MEMBERS
 from inference_contracts.number_text import number
+from inference_contracts.records import dataclass
 
 _DEVICE = 16.0
 _LEGEND_LINE = 22

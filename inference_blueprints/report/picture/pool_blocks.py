@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from itertools import groupby
 
 from inference_blueprints.report.picture.blocks import (
@@ -30,6 +29,7 @@ from inference_blueprints.report.sizing.node_packing import (
 )
 from inference_blueprints.spec.types import Pool
 from inference_catalog import InstanceType
+from inference_contracts.records import dataclass
 
 #: Colours of the models, told apart without red against green (Okabe and Ito's palette, darkened for text).
 _MODEL_COLOURS = ("#0072b2", "#a34a00", "#007a5e", "#8f3a84", "#5b5b00", "#2b5d8a", "#7a2e2e", "#3d3d7a")

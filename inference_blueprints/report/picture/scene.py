@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import inference_catalog as catalog
 from inference_blueprints.report.sizing.node_packing import workers_of_pool
@@ -18,6 +17,7 @@ from inference_blueprints.serving.types import KvTransfer, ServingPlan
 from inference_blueprints.spec.derived import models_domain
 from inference_blueprints.spec.types import BatchQueue, Blueprint, StreamingJob
 from inference_catalog.addresses import DEFAULT_CIDR, DEFAULT_ZONES
+from inference_contracts.records import dataclass
 
 _MAX_NAMES = 3
 OWN_BUCKET = "the platform's bucket"

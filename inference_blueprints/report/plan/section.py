@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
 from itertools import groupby
@@ -25,6 +24,7 @@ from inference_blueprints.serving.types import Process, ServingPlan
 from inference_blueprints.serving.way_capacity import ModelCapacity, way_capacities
 from inference_blueprints.spec.types import Blueprint, LatencyKind, next_percentile
 from inference_catalog import ServicePrices, Support
+from inference_contracts.records import dataclass
 
 FiguresT_co = TypeVar("FiguresT_co", covariant=True)
 

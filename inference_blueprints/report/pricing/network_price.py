@@ -11,7 +11,6 @@ instances of the same VPC is free; other traffic between zones is billed in each
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 import inference_catalog as catalog
@@ -26,6 +25,7 @@ from inference_blueprints.spec.types import Model, Spec
 from inference_catalog import ServicePrices
 from inference_contracts.batch_limits import BYTES_PER_TOKEN
 from inference_contracts.number_text import number
+from inference_contracts.records import dataclass
 from inference_contracts.units import GB, HOURS_PER_MONTH, SECONDS_PER_HOUR
 
 _DECIMALS: Final = 2

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -17,6 +17,7 @@ from inference_blueprints.spec.types import Pool, Purchase
 from inference_blueprints.spec.wording import allowed, quote, suggestion
 from inference_catalog import InstanceType, PriceTable
 from inference_contracts.errors import BlueprintError, Problem
+from inference_contracts.records import dataclass
 
 
 def share_of(

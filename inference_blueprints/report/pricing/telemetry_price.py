@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from inference_blueprints.render.eks.prometheus_size import PrometheusSize, ScrapedPods, scraped_series
 from inference_blueprints.report.figures import CostItem, ProcessSummary
@@ -15,6 +14,7 @@ from inference_catalog import ServicePrices
 from inference_contracts import batch_names, canary_names
 from inference_contracts.batch_names import ENDS
 from inference_contracts.metric_labels import GPU_SERIES
+from inference_contracts.records import dataclass
 from inference_contracts.units import GB, HOURS_PER_MONTH, MIB_PER_GIB, MINUTES_PER_MONTH
 
 # Price of the metrics, alarms and the dashboard of batch in a month.

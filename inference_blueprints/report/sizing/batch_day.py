@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import Final
 
 from inference_blueprints.serving.traffic import queue_traffic
 from inference_blueprints.spec.types import Batch, BatchQueue, Spec
 from inference_contracts import batch_limits as limits
+from inference_contracts.records import dataclass
 from inference_contracts.units import SECONDS_PER_DAY, SECONDS_PER_HOUR
 
 #: Bytes of an input line besides its prompt, and of a result row besides its answer.

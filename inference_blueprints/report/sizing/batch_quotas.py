@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 import inference_catalog as catalog
 from inference_blueprints.report.sizing.batch_day import BatchDay
 from inference_contracts import batch_limits as limits
 from inference_contracts.errors import UserError
+from inference_contracts.records import dataclass
 from inference_contracts.units import SECONDS_PER_DAY
 
 #: A processor checks 20,000 short requests per second, or 99 MiB of long ones (measured). Half of that is

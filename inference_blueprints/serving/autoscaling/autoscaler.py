@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from inference_blueprints.serving.autoscaling.cron_schedule import CronWindow
 from inference_blueprints.serving.autoscaling.scaled_object import (
@@ -18,6 +18,7 @@ from inference_blueprints.serving.autoscaling.scaled_object import (
     ScalingPolicy,
     ScalingRules,
 )
+from inference_contracts.records import dataclass
 
 # Stabilisation and policies of the HorizontalPodAutoscaler: how far and how fast a number may change.
 #

@@ -7,11 +7,12 @@ import math
 import random
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
 from inference_contracts.errors import UserError
+from inference_contracts.records import dataclass
 from inference_contracts.units import HOURS_PER_DAY, SECONDS_PER_DAY, SECONDS_PER_HOUR
 
 #: Columns of ServeGen's files (github.com/alibaba/ServeGen): start of a window in seconds, requests per

@@ -7,11 +7,12 @@ behaviour: Kubernetes v1.36, ``pkg/apis/autoscaling/v2/defaults.go``.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Literal, cast, get_args
 
 from inference_blueprints.serving.autoscaling.cron_schedule import CronError, CronSchedule
 from inference_contracts.errors import UserError
+from inference_contracts.records import dataclass
 
 MetricTarget = Literal["AverageValue", "Value"]
 PolicyUnit = Literal["Pods", "Percent"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from types import MappingProxyType
 from typing import Literal
 
@@ -24,6 +24,7 @@ from inference_catalog.capabilities import (
     weight_format,
 )
 from inference_contracts.errors import Finding
+from inference_contracts.records import dataclass
 
 _WEIGHTS = {
     "bf16": "weights in bfloat16",

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
 
 from inference_blueprints.serving.command_line import Argument
@@ -22,6 +21,7 @@ from inference_blueprints.serving.weights_loading import weights_environment
 from inference_blueprints.spec.types import ArgumentValue, Model
 from inference_catalog import Accelerator
 from inference_catalog.model import DraftMethod
+from inference_contracts.records import dataclass
 
 
 def json_argument(value: Mapping[str, object]) -> str:

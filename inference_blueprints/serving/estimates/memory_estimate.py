@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from dataclasses import dataclass
 
 from inference_blueprints.serving.resolved import ResolvedWorkers
 from inference_catalog import Accelerator, Model, Pipeline
+from inference_contracts.records import dataclass
 
 RESERVED_BYTES = 3584 * 1024**2
 """Allowance of aiconfigurator-core 0.12.0 for the CUDA context and graphs, logits and fragmentation."""

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 import inference_catalog as catalog
 from inference_blueprints.serving.resolved import ResolvedWorkers
 from inference_blueprints.serving.traffic import TAIL_FACTOR, Traffic
 from inference_blueprints.spec import types as spec
+from inference_contracts.records import dataclass
 from inference_contracts.units import MIB_PER_GIB
 
 

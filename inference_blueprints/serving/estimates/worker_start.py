@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
 
 import inference_catalog as catalog
@@ -13,6 +12,7 @@ from inference_catalog import InstanceType
 from inference_catalog.image_cache import INITIALIZATION_MIB_PER_SECOND
 from inference_catalog.limits import NAT_GATEWAY_MAXIMUM_MBPS
 from inference_catalog.node_facts import image_volume_mib_per_second
+from inference_contracts.records import dataclass
 from inference_contracts.units import MIB
 
 _BYTES_PER_MEGABIT = 125_000

@@ -8,13 +8,13 @@ differences" (no shared memory size, no folders of the host), and InstanceLaunch
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from itertools import chain
 from typing import Literal
 
 from inference_blueprints.serving.types import Process, ServingPlan
 from inference_blueprints.spec.types import Blueprint, Pool
 from inference_catalog.ecs_hosts import host_kind
+from inference_contracts.records import dataclass
 
 #: What runs the hosts of a pool: Managed Instances, or an Auto Scaling group.
 EcsHosts = Literal["managed", "group"]

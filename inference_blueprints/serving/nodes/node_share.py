@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 from inference_blueprints.serving.resolved import ResolvedWorkers
 from inference_blueprints.serving.types import (
@@ -22,6 +21,7 @@ from inference_blueprints.spec.types import Pool
 from inference_catalog import InstanceType, node_facts
 from inference_catalog.node_facts import efa_share
 from inference_catalog.operating_system import KUBE_RESERVED_MIB
+from inference_contracts.records import dataclass
 
 # Chooses the workers that share nodes instead of being spread, so that their pool's nodes hold all of them.
 #

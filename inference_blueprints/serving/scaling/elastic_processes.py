@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from types import MappingProxyType
 
 from inference_blueprints.serving.engines.serving_engine import OwnServer
@@ -28,6 +28,7 @@ from inference_blueprints.spec.sections.pools.shared import shares
 from inference_blueprints.spec.types import FIRST_TOKEN, LoadMetric, LoadScaling, tail_objective
 from inference_catalog.node_facts import BATCH_PRIORITY_CLASS, REAL_TIME_PRIORITY_CLASS
 from inference_contracts.number_text import number
+from inference_contracts.records import dataclass
 
 # PromQL expressions for the load of a role, with one number for all its workers.
 #

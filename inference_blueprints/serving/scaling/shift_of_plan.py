@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 from inference_blueprints.serving.estimates.worker_start import worker_start
 from inference_blueprints.serving.nodes.ecs_capacity import managed_pools
@@ -20,6 +19,7 @@ from inference_blueprints.spec.wording import Path
 from inference_catalog.charts import charts
 from inference_contracts.batch_limits import SHARDS_PER_WORKER
 from inference_contracts.ecs_names import service_name
+from inference_contracts.records import dataclass
 from inference_contracts.shift_names import (
     SharedPool,
     ShiftConfiguration,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from inference_blueprints.serving.engines.worker_sizing import worker_sizing
 from inference_blueprints.serving.estimates.request_estimates import prefill_seconds
@@ -23,6 +23,7 @@ from inference_blueprints.serving.performance import (
 from inference_blueprints.serving.resolved import ResolvedWorkers
 from inference_catalog import LatencyProfile
 from inference_contracts.number_text import number
+from inference_contracts.records import dataclass
 
 _MS = 1000.0
 #: An assumption: the load grows by at most its present size within this time. `target` in the blueprint

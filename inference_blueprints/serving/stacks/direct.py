@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from types import MappingProxyType
 
 from inference_blueprints.serving.command_line import Argument
@@ -36,6 +36,7 @@ from inference_blueprints.serving.stacks.request_filter import add_filter
 from inference_blueprints.serving.stacks.serving_stack import ServingStack, trace_arguments, trace_environment
 from inference_blueprints.serving.types import CompiledArtefacts, Port, Process, WeightsBucket
 from inference_blueprints.serving.weights_loading import mirror_release, never_change
+from inference_contracts.records import dataclass
 
 # The key under which the compiled artefacts of a worker on Neuron are kept in S3.
 #

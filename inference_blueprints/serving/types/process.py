@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from pydantic import Field
@@ -20,6 +19,7 @@ from inference_blueprints.serving.types.process_parts import (
     Positive,
     Scaling,
 )
+from inference_contracts.records import dataclass
 
 Architecture = Literal["amd64", "arm64"]
 #: A ``worker`` does prefill and decode.

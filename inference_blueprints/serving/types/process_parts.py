@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from pydantic import Field
+
+from inference_contracts.records import dataclass
 
 # Constraints on fields of the serving plan. The schemas of our charts enforce them.
 

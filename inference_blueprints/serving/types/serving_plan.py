@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal
 
 from inference_blueprints.serving.types.process import Process
 from inference_blueprints.serving.types.process_parts import EnvironmentValue, Name, Positive
 from inference_catalog.operating_system import SystemName
+from inference_contracts.records import dataclass
 
 #: NIXL's back end: ``libfabric`` over EFA; ``ucx`` over TCP if a pool has no EFA.
 KvTransfer = Literal["libfabric", "ucx"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 
 from inference_blueprints.spec.lock.lock import Lock, find_unserved, lock_path, locked_releases
@@ -15,6 +15,7 @@ from inference_catalog import Model
 from inference_catalog.charts import Chart
 from inference_catalog.releases import Releases, shipped_releases
 from inference_contracts.errors import BlueprintError, Finding, Problem
+from inference_contracts.records import dataclass
 
 # What a blueprint is loaded with: releases of this library or of its lock, and models of its own.
 

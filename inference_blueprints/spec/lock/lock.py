@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 
 from inference_blueprints.spec.document import Document
@@ -16,6 +16,7 @@ from inference_catalog.charts import Chart
 from inference_catalog.engine import Engine
 from inference_catalog.releases import NodeImage, Releases, shipped_releases, version_order
 from inference_contracts.errors import Problem
+from inference_contracts.records import dataclass
 
 #: Revision that the Hub serves if a blueprint names none.
 DEFAULT_REVISION = "main"

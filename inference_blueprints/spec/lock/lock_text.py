@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import get_args
 
@@ -18,6 +17,7 @@ from inference_blueprints.spec.wording import allowed, quote, suggestion
 from inference_catalog.operating_system import SystemName
 from inference_catalog.releases import NodeImage, shipped_releases
 from inference_contracts.errors import BlueprintError, Problem, UserError
+from inference_contracts.records import dataclass
 
 KIND = "Lock"
 LOCK_FILE = FileKind(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from inference_blueprints.report.plan.section import Label, PlanSection, PlanSummary, ShortLine
 from inference_blueprints.report.tables import TextTable
@@ -16,6 +15,7 @@ from inference_blueprints.spec.sections.environment.network import (
 from inference_blueprints.spec.types import Spec
 from inference_catalog import node_facts
 from inference_catalog.addresses import NodeAddresses, node_addresses
+from inference_contracts.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from statistics import fmean
 from types import MappingProxyType
 
@@ -15,6 +15,7 @@ from inference_blueprints.report.tables import TextTable
 from inference_blueprints.serving.way_capacity import MAX_DAYS, ModelCapacity, longest_hours
 from inference_contracts import batch_limits as limits
 from inference_contracts.number_text import number
+from inference_contracts.records import dataclass
 from inference_contracts.units import SECONDS_PER_HOUR
 
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from inference_blueprints.report.plan.section import Label, PlanSection, PlanSummary, ShortLine
 from inference_blueprints.report.pricing.ecs_price import USD_PER_GIB_HOUR, USD_PER_VCPU_HOUR
 from inference_blueprints.report.tables import TextTable
 from inference_blueprints.spec.types import Batch
 from inference_catalog import ecs_hosts as sizes
+from inference_contracts.records import dataclass
 
 _PLACES = {"eks": "pods on system nodes", "ecs": "AWS Fargate tasks"}
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from inference_blueprints.report.plan.section import Label, PlanBasis, PlanSection, PlanSummary, ShortLine
 from inference_blueprints.report.plan.sections.cost import PLATFORM_COST
 from inference_blueprints.serving.traffic import queue_traffic
+from inference_contracts.records import dataclass
 from inference_contracts.units import HOURS_PER_DAY, HOURS_PER_MONTH, MILLION
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Literal
 
 import inference_catalog as catalog
@@ -15,6 +14,7 @@ from inference_blueprints.serving.estimates.worker_start import start_time, work
 from inference_blueprints.serving.resolved import ResolvedWorkers
 from inference_blueprints.serving.types import Process
 from inference_catalog.image_cache import INITIALIZATION_MIB_PER_SECOND
+from inference_contracts.records import dataclass
 from inference_contracts.units import GB
 
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from inference_blueprints.report.plan.cells import few
 from inference_blueprints.report.plan.section import Label, PlanBasis, PlanSection, PlanSummary, ShortLine
 from inference_blueprints.report.tables import TextTable
 from inference_blueprints.serving.resolved import ResolvedWorkers
 from inference_catalog.neuron import CompileTime, compile_times, neuron_route
+from inference_contracts.records import dataclass
 from inference_contracts.units import GB, MINUTES_PER_HOUR
 
 

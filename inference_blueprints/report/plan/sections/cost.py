@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 import inference_catalog as catalog
 from inference_blueprints.render.monitoring.alarm_table import platform_alarms
@@ -42,6 +41,7 @@ from inference_catalog.node_facts import (
     image_volume_mib_per_second,
 )
 from inference_contracts.number_text import number
+from inference_contracts.records import dataclass
 from inference_contracts.units import GB, HOURS_PER_DAY, HOURS_PER_MONTH, SECONDS_PER_HOUR
 
 _PRICE_DECIMALS = 2

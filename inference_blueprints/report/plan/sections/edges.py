@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from typing import Final
 
 import inference_catalog as catalog
@@ -23,6 +22,7 @@ from inference_blueprints.spec.derived import platform_zones
 from inference_blueprints.spec.types import Model, Spec
 from inference_catalog import node_facts
 from inference_contracts.number_text import number
+from inference_contracts.records import dataclass
 from inference_contracts.units import HOURS_PER_DAY
 
 #: Of `node_facts.INSTANCE_TYPE`.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from inference_blueprints.report.plan.section import Label, PlanSection, PlanSummary, ShortLine
 from inference_blueprints.report.tables import TextTable
@@ -11,6 +10,7 @@ from inference_blueprints.serving.nodes.node_share import node_capacity
 from inference_blueprints.serving.types import Process
 from inference_catalog import InstanceType
 from inference_catalog.addresses import DAEMON_PODS, PODS_PER_NODE
+from inference_contracts.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

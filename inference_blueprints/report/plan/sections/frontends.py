@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 
 import inference_catalog as catalog
 from inference_blueprints.report.plan.section import PlanSection, PlanSummary, in_tables_only
 from inference_blueprints.report.tables import TextTable
 from inference_blueprints.serving.estimates.request_estimates import busy_cpu, frontend_size
 from inference_blueprints.serving.resolved import ResolvedWorkers
+from inference_contracts.records import dataclass
 from inference_contracts.units import MIB_PER_GIB
 
 _DECIMALS = 3

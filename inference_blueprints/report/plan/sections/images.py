@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from inference_blueprints.report.plan.cells import few, usd
 from inference_blueprints.report.plan.section import Label, PlanBasis, PlanSection, PlanSummary, ShortLine
@@ -13,6 +12,7 @@ from inference_blueprints.report.pricing.rates import share_of
 from inference_blueprints.report.tables import TextTable
 from inference_blueprints.serving.performance import image_speed, images_per_second
 from inference_contracts.number_text import number
+from inference_contracts.records import dataclass
 from inference_contracts.units import SECONDS_PER_HOUR, THOUSAND
 
 _NO_DATA = "no data"

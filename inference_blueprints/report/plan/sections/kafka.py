@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import inference_catalog as catalog
 from inference_blueprints.report.plan.cells import UNKNOWN, usd
@@ -11,6 +10,7 @@ from inference_blueprints.report.plan.section import Label, PlanBasis, PlanSecti
 from inference_blueprints.report.pricing.streaming_price import brokers_usd_per_day
 from inference_blueprints.report.tables import TextTable
 from inference_blueprints.serving.streaming import broker_load
+from inference_contracts.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

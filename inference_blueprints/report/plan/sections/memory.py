@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from inference_blueprints.report.plan.cells import few, gib
 from inference_blueprints.report.plan.section import Label, PlanSection, PlanSummary, ShortLine
@@ -17,6 +16,7 @@ from inference_blueprints.serving.performance import concurrent_requests
 from inference_blueprints.serving.resolved import ResolvedWorkers
 from inference_blueprints.serving.traffic import WayIn
 from inference_contracts.number_text import number
+from inference_contracts.records import dataclass
 
 #: Prices of us-east-1, S3 Standard, first 50 TB (https://aws.amazon.com/s3/pricing/, 2026-07).
 USD_PER_GB_MONTH = 0.023

@@ -6,7 +6,6 @@ import hashlib
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Annotated
@@ -38,6 +37,7 @@ from inference_blueprints.spec.types import (
     judge,
 )
 from inference_contracts.errors import UserError
+from inference_contracts.records import dataclass
 
 _REPLAYS = ".replays.json"
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 
 from inference_blueprints.report.figures import PoolSummary
 from inference_blueprints.report.plan.cells import counted, few, usd, usd_at_least, usd_at_most
@@ -27,6 +26,7 @@ from inference_catalog.catalogue import shipped
 from inference_catalog.ecs_hosts import ecs_host_image
 from inference_catalog.operating_system import OperatingSystem
 from inference_catalog.releases import Releases
+from inference_contracts.records import dataclass
 
 #: Prices in the catalogue have five decimals; sums are rounded back to them.
 _PRICE_DECIMALS = 5

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 import inference_catalog as catalog
 from inference_blueprints.report.figures import PoolSummary
@@ -14,6 +13,7 @@ from inference_blueprints.report.plan.sections.pools import POOLS
 from inference_blueprints.report.tables import TextTable
 from inference_blueprints.spec.types import Pool
 from inference_catalog import InstanceType, node_facts
+from inference_contracts.records import dataclass
 
 _ON_DEMAND, _SPOT = "onDemand", "spot"
 #: The quota key for each purchase. Instances of a reservation count as on-demand instances (Amazon EC2 User

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from inference_blueprints.report.plan.cells import few
 from inference_blueprints.report.plan.section import Label, PlanSection, PlanSummary, ShortLine
@@ -11,6 +10,7 @@ from inference_blueprints.report.tables import TextTable
 from inference_blueprints.spec.derived import karpenter_reboots
 from inference_blueprints.spec.types import GpuHealth, Pool, Spec
 from inference_contracts.health_names import RepairOwner
+from inference_contracts.records import dataclass
 
 _RECORDED = "recorded, and left in service"
 _NOT_SEEN = "not noticed"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from inference_blueprints.report.plan.section import Label, PlanBasis, PlanSection, PlanSummary, ShortLine
 from inference_blueprints.report.tables import TextTable
@@ -12,6 +11,7 @@ from inference_blueprints.serving.resolved import ResolvedWorkers
 from inference_blueprints.serving.scaling.shift_of_plan import handovers_of
 from inference_blueprints.serving.scaling.worker_load import request_seconds, worker_load
 from inference_blueprints.spec.sections.pools.shared import PoolSharing, shared_pools, shares
+from inference_contracts.records import dataclass
 from inference_contracts.units import HOURS_PER_DAY
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from inference_blueprints.report.plan.cells import few
 from inference_blueprints.report.plan.section import Label, PlanSection, PlanSummary, ShortLine
@@ -12,6 +11,7 @@ from inference_blueprints.serving.scaling.shift_of_plan import shift_configurati
 from inference_blueprints.serving.types import ServingPlan
 from inference_blueprints.spec.types import Blueprint
 from inference_contracts.number_text import number
+from inference_contracts.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,11 +7,11 @@ and processing units. A read or a write uses one unit per KB.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from inference_blueprints.report.plan.section import Label, PlanSection, PlanSummary, ShortLine
 from inference_blueprints.report.tables import TextTable
 from inference_blueprints.spec.types import SignalStore
+from inference_contracts.records import dataclass
 
 USD_PER_GB_HOUR = 0.084
 USD_PER_MILLION_UNITS = 0.0023

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import inference_catalog as catalog
 from inference_blueprints.report.plan.cells import counted, few, usd
@@ -27,6 +26,7 @@ from inference_blueprints.serving.traffic import job_means, own_part, serving_de
 from inference_blueprints.serving.way_capacity import way_capacities
 from inference_blueprints.spec.types import StreamingJob
 from inference_contracts.number_text import number
+from inference_contracts.records import dataclass
 from inference_contracts.units import GB, MB, MILLISECONDS_PER_SECOND
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 
 from inference_blueprints.report.figures import PoolSummary, ProcessSummary
 from inference_blueprints.report.plan.cells import few, usd
@@ -28,6 +27,7 @@ from inference_blueprints.serving.performance import (
 )
 from inference_blueprints.serving.resolved import ResolvedWorkers
 from inference_contracts.number_text import number
+from inference_contracts.records import dataclass
 from inference_contracts.units import MILLION, SECONDS_PER_HOUR
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from ipaddress import IPv4Network
 
 import inference_catalog as catalog
@@ -15,6 +14,7 @@ from inference_blueprints.spec.wording import duplicates, quote
 from inference_catalog import addresses, ecs_hosts, node_facts
 from inference_catalog.node_facts import efa_layouts_are_one
 from inference_contracts.errors import Finding
+from inference_contracts.records import dataclass
 
 _PATH = ("spec", "network")
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final, Literal
 
 from pydantic import Field
 from pydantic.alias_generators import to_camel
 
 from inference_blueprints.spec.section import Section
+from inference_contracts.records import dataclass
 
 #: What a latency is of, as the blueprint's keys say it.
 LatencyKind = Literal["timeToFirstTokenMs", "timePerOutputTokenMs", "requestMs"]

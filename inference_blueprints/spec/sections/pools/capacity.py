@@ -8,7 +8,6 @@ on NVIDIA types, and otherwise never too high.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from inference_blueprints.spec.derived import PlacedWorkers, each_placement
 from inference_blueprints.spec.invalid_values import usable
@@ -17,6 +16,7 @@ from inference_blueprints.spec.types import Pool, Spec, Workers
 from inference_blueprints.spec.wording import Path, quote
 from inference_catalog.node_facts import efa_layouts_are_one, efa_share, first_card_has_efa
 from inference_contracts.errors import Finding
+from inference_contracts.records import dataclass
 
 
 @rule

@@ -7,7 +7,6 @@ of a pool counts those of `shares`: what each role has if all of real time asks 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 from inference_blueprints.spec.derived import PlacedWorkers, each_placement, each_workers
 from inference_blueprints.spec.invalid_values import usable
@@ -15,6 +14,7 @@ from inference_blueprints.spec.rule import rule
 from inference_blueprints.spec.types import Pool, ReplicaRange, Spec
 from inference_blueprints.spec.wording import Path, listing, quote
 from inference_contracts.errors import Finding
+from inference_contracts.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)
