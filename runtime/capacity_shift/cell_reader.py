@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import math
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final
 
@@ -237,9 +236,13 @@ class CellReader:
                 continue
             live[workers.name] = found
             up = ready.get((workers.release, workers.role), found.current)
-            view = self._deployment(workers, found.replicas, min(up, found.replicas))
-            if workers.batch_only:
-                view = replace(view, deadline_replicas=self._due(workers, needed[workers.model]))
+            view = DeploymentView.of(
+                workers,
+                self._configuration,
+                replicas=found.replicas,
+                ready=min(up, found.replicas),
+                needed_places=needed.get(workers.model),
+            )
             deployments.append(view)
         for queue in self._configuration.queues:
             try:
@@ -272,24 +275,6 @@ class CellReader:
         except OperationsError as error:
             return {each.name: error for each in wanted}
 
-    def _deployment(self, workers: ShiftedWorkers, replicas: int, ready: int) -> DeploymentView:
-        return DeploymentView(
-            name=workers.name,
-            pool=workers.pool,
-            minimum=workers.least,
-            maximum=workers.most,
-            replicas=replicas,
-            ready=ready,
-            capacity=workers.capacity,
-            accelerators=workers.accelerators,
-            batch_places=self._configuration.batch_share(workers),
-            priority=workers.priority,
-            handover_seconds=workers.handover_seconds,
-            new_node_seconds=workers.new_node_seconds,
-            batch_only=workers.batch_only,
-            tokens_per_accelerator_hour=workers.tokens_per_accelerator_hour,
-        )
-
     def _needed_places(self, model: str, now: float) -> int | None:
         """Return the places that the deadlines of a model need. None if batch does not say so."""
         try:
@@ -304,26 +289,12 @@ class CellReader:
             return None
         return places
 
-    def _due(self, workers: ShiftedWorkers, places: int | None) -> int | None:
-        """Return the workers that have so many of their model's places. All at most have all places."""
-        total = self._configuration.batch_places.get(workers.model, 0)
-        if places is None or total <= 0:
-            return None
-        left = max(0, places - self._configuration.fixed_places.get(workers.model, 0))
-        return math.ceil(left * workers.most / total)
-
     def _pools(self, queues: Mapping[str, LiveQueue]) -> Iterator[PoolView]:
         for queue in self._configuration.queues:
             if queue.pool in queues:
                 yield PoolView(name=queue.pool, accelerators=queue.accelerators)
         for shared in self._configuration.shared_pools:
-            yield PoolView(
-                name=shared.pool,
-                accelerators=shared.accelerators,
-                shared=True,
-                accelerators_per_node=shared.accelerators_per_node,
-                always=shared.always,
-            )
+            yield PoolView.of(shared)
 
     def _ready(self, now: float) -> Mapping[tuple[str, str], int]:
         """Return the workers that answer, by release and role. Nothing if CloudWatch does not answer."""

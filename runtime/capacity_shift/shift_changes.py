@@ -47,24 +47,6 @@ class ShiftChange:
     make: Callable[[], object]
 
 
-def model_ceilings(configuration: ShiftConfiguration, decision: ShiftDecision) -> Mapping[str, int]:
-    """Return the places that batch may have, by model. Workers without a decision have none.
-
-    configuration: What the shift moves.
-    """
-    decided = {each.name: each.batch_places for each in decision.deployments}
-    releases: dict[tuple[str, str], int] = {}
-    for workers in configuration.workers:
-        if workers.model in configuration.batch_places:
-            key = workers.model, workers.release
-            places = decided.get(workers.name, 0)
-            releases[key] = min(places, releases.get(key, places))
-    ceilings = dict(configuration.fixed_places)
-    for (model, _), places in releases.items():
-        ceilings[model] = ceilings.get(model, 0) + places
-    return ceilings
-
-
 class ShiftActuators:
     """Makes changes.
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from aws_lambda_powertools import Logger
 
 from capacity_shift.cell_reader import CellReader, DemandReader
-from capacity_shift.shift_changes import ShiftActuators, make, model_ceilings
+from capacity_shift.shift_changes import ShiftActuators, make
 from inference_contracts import operations_names, shift_names
 from inference_contracts.operations_names import SHIFT_SERVICE
 from inference_contracts.shift_names import SHIFT_ENTRY, ShiftConfiguration
@@ -142,7 +142,7 @@ class ShiftRun:
     def _ceilings(self, decision: ShiftDecision, stored: StoredRecord | None) -> dict[str, int]:
         """Return the ceilings of batch. While nothing is carried out, those of before stay."""
         if decision.carried_out:
-            return dict(model_ceilings(self._configuration, decision))
+            return dict(decision.ceilings(self._configuration))
         return dict(stored.content["ceilings"]) if stored else {}
 
     def _set_ceilings(self, ceilings: Mapping[str, int], now: float) -> list[str]:

@@ -7,6 +7,7 @@ from functools import cache
 
 import pytest
 import yaml
+from capacity_shift.cluster_numbers import KubernetesNumbers
 
 import app
 from inference_blueprints.loading import load_blueprint
@@ -15,6 +16,7 @@ from inference_blueprints.spec.source import shipped
 from inference_contracts.operations_names import HEALTH_GROUP, SHIFT_GROUP
 from inference_local.control_plane import definitions
 from inference_local.control_plane.control_plane import ControlPlane
+from operations.kubernetes_api import KubernetesApi
 from tests.cluster import matrix
 from tests.cluster.group_tokens import GroupTokens
 from tests.cluster.state import namespace_object
@@ -66,6 +68,18 @@ def namespace(request: pytest.FixtureRequest, kubectl: Kubectl) -> Iterator[str]
     kubectl.apply([namespace_object(name)])
     yield name
     kubectl.run("delete", "namespace", name, "--wait=false")
+
+
+@pytest.fixture
+def numbers(control_plane: ControlPlane, kubectl: Kubectl, namespace: str) -> Iterator[KubernetesNumbers]:
+    """The numbers of the cluster as the capacity shift sets them."""
+    kubectl.run("create", "serviceaccount", "shift", "--namespace", namespace)
+    subject = f"--serviceaccount={namespace}:shift"
+    kubectl.run("create", "clusterrolebinding", namespace, "--clusterrole=cluster-admin", subject)
+    token = kubectl.run("create", "token", "shift", "--namespace", namespace).strip()
+    authority = control_plane.authority.certificate.read_text()
+    yield KubernetesNumbers(KubernetesApi(control_plane.address, lambda: token, authority=authority))
+    kubectl.run("delete", "clusterrolebinding", namespace)
 
 
 @pytest.fixture(scope="session")

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import copy
+import dataclasses
 import re
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 import yaml
+from capacity_shift.cluster_numbers import KubernetesNumbers, LiveWorkers
 
 from inference_blueprints.operate.kubernetes import Kubectl
 from inference_blueprints.render.eks.model_values import deployment_values
@@ -22,6 +24,7 @@ from tests.cluster.nodes import nodes_of
 from tests.cluster.objects import KubernetesObject, component_deployments, manifests, own_objects, rendered
 from tests.cluster.state import in_namespace, named_pool, pods, ready_pods, renamed
 from tests.cluster.webhooks import certificate_folder, on_loopback
+from tests.runtime.capacity_shift.shift_platform import shifted_workers
 from tests.templates.support import Templates
 
 _POOL = "p5"
@@ -128,6 +131,38 @@ def test_what_the_chart_of_llm_d_renders_becomes_a_group_of_which_one_pod_is_in_
         # A variable is put into arguments only where it is defined before them.
         defined = {each["name"] for each in container["env"]}
         assert set(re.findall(r"\$\((\w+)\)", " ".join(container["args"]))) <= defined
+
+
+@pytest.mark.usefixtures("leader_worker_set", "nodes")
+def test_the_capacity_shift_takes_whole_groups_and_brings_them_back(
+    kubectl: Kubectl, namespace: str, numbers: KubernetesNumbers, tmp_path: Path
+) -> None:
+    """Red if a worker on two nodes cannot be lent: the controller must end all of its pods, and start all."""
+    deployment = DEPLOYMENTS["llm-d-two-nodes"]
+    values = deployment_values(deployment, shifted=True)
+    values["processes"][-1] |= {"replicas": 0, "lent": True}
+    release = {"Release": deployment.release, "Namespace": namespace, "Values": values}
+    objects = rendered(release, stage_chart(charts_directory() / "llm-d-model", tmp_path))
+    wanted = [each for each in objects if each["kind"] in ("LeaderWorkerSet", "ServiceAccount")]
+    (name,) = (each["metadata"]["name"] for each in wanted if each["kind"] == "LeaderWorkerSet")
+    kubectl.apply(in_namespace(namespace, renamed("h200", _POOL, wanted)))
+    workers = dataclasses.replace(
+        shifted_workers(),
+        name=name,
+        namespace=namespace,
+        batch_only=True,
+        scale="leaderworkerset.x-k8s.io/v1/leaderworkersets",
+    )
+
+    numbers.set_floor(workers, 1, 1)
+    kubectl.wait_until(lambda: ready_pods(kubectl, namespace) == 2, "both nodes' pods run")
+    kubectl.wait_until(
+        lambda: numbers.workers([workers])[name] == LiveWorkers(1, 1, 1, 1), "the controller says so"
+    )
+    numbers.set_floor(workers, 0, 0)
+    kubectl.wait_until(lambda: not pods(kubectl, namespace), "no pod is left")
+    numbers.set_floor(workers, 1, 1)
+    kubectl.wait_until(lambda: ready_pods(kubectl, namespace) == 2, "both nodes' pods run again")
 
 
 def _webhooks(control_plane: ControlPlane, port: int) -> list[KubernetesObject]:

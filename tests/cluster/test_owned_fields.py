@@ -10,7 +10,7 @@ from __future__ import annotations
 import copy
 import dataclasses
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -25,7 +25,6 @@ from inference_catalog.charts import charts_directory, stage_chart
 from inference_constructs.capacity.job_queue import QueueProperties, cluster_queue
 from inference_contracts.shift_names import ShiftedQueue, ShiftedWorkers
 from inference_local.control_plane.control_plane import ControlPlane
-from operations.kubernetes_api import KubernetesApi
 from operations.operations_errors import KubernetesError
 from tests.charts import direct, dynamo, llm_d
 from tests.cluster.helm import HelmError, deployed_helm, helm
@@ -86,18 +85,6 @@ class Release:
 @pytest.fixture
 def release_of(control_plane: ControlPlane, namespace: str, tmp_path: Path) -> Callable[[str], Release]:
     return lambda chart: Release(control_plane, namespace, tmp_path, chart)
-
-
-@pytest.fixture
-def numbers(control_plane: ControlPlane, kubectl: Kubectl, namespace: str) -> Iterator[KubernetesNumbers]:
-    """The numbers of the cluster as the capacity shift sets them."""
-    kubectl.run("create", "serviceaccount", "shift", "--namespace", namespace)
-    subject = f"--serviceaccount={namespace}:shift"
-    kubectl.run("create", "clusterrolebinding", namespace, "--clusterrole=cluster-admin", subject)
-    token = kubectl.run("create", "token", "shift", "--namespace", namespace).strip()
-    authority = control_plane.authority.certificate.read_text()
-    yield KubernetesNumbers(KubernetesApi(control_plane.address, lambda: token, authority=authority))
-    kubectl.run("delete", "clusterrolebinding", namespace)
 
 
 def _values(*, shifted: bool, minimum: int = 4, maximum: int = 12) -> Values:
@@ -196,13 +183,13 @@ def test_a_deployment_keeps_floor_and_ceiling_on_a_pool_that_models_share(
     assert release.range == (4, 8), "a new one begins with its share"
 
 
-@pytest.mark.parametrize("chart", ["direct-model", "dynamo-model"])
+@pytest.mark.parametrize("chart", ["direct-model", "dynamo-model", "llm-d-model"])
 def test_a_deployment_keeps_how_many_workers_batch_was_lent(
     release_of: Callable[[str], Release], numbers: KubernetesNumbers, chart: str
 ) -> None:
     """Red if a deployment ends workers of batch, or starts some that real time has not left."""
     release = release_of(chart)
-    kind, plan = _NUMBERED[chart]
+    kind, plan = _LENT[chart]
     nothing = _fixed(deployment_values(plan), 0)
     lent = copy.deepcopy(nothing)
     lent["processes"][-1]["lent"] = True
@@ -210,19 +197,20 @@ def test_a_deployment_keeps_how_many_workers_batch_was_lent(
     assert _replicas(release, kind) == 0
     release.deploy(_with_more_memory(lent))
     assert _replicas(release, kind) == 0
-    if kind == "deployments":
-        workers = dataclasses.replace(
-            _workers_named(release, release.only(kind)["metadata"]["name"]),
-            batch_only=True,
-            scale="apps/v1/deployments",
-        )
-        numbers.set_floor(workers, 7, 7)
-        (live,) = numbers.workers([workers]).values()
-        assert isinstance(live, LiveWorkers)
-        assert (live.floor, live.ceiling, live.replicas) == (7, 7, 7)
-    else:
-        # Dynamo's operator copies the number of the adapter, which the shift sets.
-        _scale(release, kind, 7)
+    name, scale = release.only(kind)["metadata"]["name"], _SCALES[kind]
+    if kind == "dynamographdeployments":
+        name = _adapter(release, lent["processes"][-1]["name"])
+    workers = dataclasses.replace(_workers_named(release, name), batch_only=True, scale=scale)
+    (none,) = numbers.workers([workers]).values()
+    assert none == LiveWorkers(floor=0, ceiling=0, replicas=0, current=0)
+    numbers.set_floor(workers, 7, 7)
+    (live,) = numbers.workers([workers]).values()
+    assert isinstance(live, LiveWorkers)
+    assert (live.floor, live.ceiling, live.replicas) == (7, 7, 7)
+    if kind == "dynamographdeployments":
+        # Dynamo's operator copies the number of the adapter
+        # (deploy/operator/internal/controller/dynamographdeploymentscalingadapter_controller.go).
+        _scale(release, kind, release.only(_ADAPTERS)["spec"]["replicas"])
     release.deploy(lent)
     assert _replicas(release, kind) == 7
     release.deploy(_with_more_memory(lent))
@@ -250,6 +238,30 @@ _NUMBERED = {
     "direct-model": ("deployments", llm_d.planned(direct.DIRECT, of=direct.ELASTIC)),
     "dynamo-model": ("dynamographdeployments", dynamo.DEPLOYMENTS["qwen3-8b-elastic"]),
 }
+_ADAPTERS = "dynamographdeploymentscalingadapters"
+#: What the shift sets the number of, as the plan says (`serving/scaling/shift_of_plan.py`).
+_SCALES = {
+    "deployments": "apps/v1/deployments",
+    "dynamographdeployments": f"nvidia.com/v1beta1/{_ADAPTERS}",
+    "leaderworkersets": "leaderworkerset.x-k8s.io/v1/leaderworkersets",
+}
+#: By chart: what has the number of workers, and a plan whose last process has it.
+_LENT = {**_NUMBERED, "llm-d-model": ("leaderworkersets", llm_d.DEPLOYMENTS["llm-d-two-nodes"])}
+
+
+def _adapter(release: Release, component: str) -> str:
+    """Make the adapter of a component as Dynamo's operator does, and return its name."""
+    graph = release.only("dynamographdeployments")["metadata"]["name"]
+    name = f"{graph}-{component.lower()}"
+    spec = {"dgdRef": {"name": graph, "serviceName": component}, "replicas": 0}
+    adapter = {
+        "apiVersion": "nvidia.com/v1beta1",
+        "kind": "DynamoGraphDeploymentScalingAdapter",
+        "metadata": {"name": name, "namespace": release.namespace},
+        "spec": spec,
+    }
+    release.kubectl.apply([adapter])
+    return name
 
 
 @pytest.mark.parametrize("chart", _NUMBERED)
@@ -296,7 +308,7 @@ def _fixed(elastic: Values, replicas: int) -> Values:
     """Values with as many workers, which KEDA does not scale."""
     values = copy.deepcopy(elastic)
     worker = values["processes"][-1]
-    del worker["scaling"]
+    worker.pop("scaling", None)
     return {**values, "processes": [*values["processes"][:-1], {**worker, "replicas": replicas}]}
 
 

@@ -355,6 +355,20 @@ def _group_has_a_short_name(resolved: ResolvedWorkers) -> str | None:
     )
 
 
+def _group_is_never_gone(resolved: ResolvedWorkers) -> str | None:
+    """Whether workers that Grove creates always have one.
+
+    Its webhook refuses groups and parts of none: "replicas must be greater than 0"
+    (operator/internal/webhook/admission/pcs/validation/podcliqueset.go of ai-dynamo/grove).
+    """
+    if resolved.nodes == 1 or resolved.model.stack.dynamo is None or resolved.workers.minimum:
+        return None
+    return (
+        f"got a smallest number of 0, but Grove creates workers on {resolved.nodes} nodes, and refuses to "
+        "have none of them; raise 'replicas.min', use 'stack: {llmD: {}}', or keep a worker on one node"
+    )
+
+
 def _layers_across_nodes(resolved: ResolvedWorkers) -> str | None:
     if resolved.workers.tensor_parallel_size <= resolved.accelerators_per_node:
         return None
@@ -377,4 +391,5 @@ _CHECKS: tuple[tuple[str, _Check], ...] = (
     ("tensorParallelSize", _engine_spans_nodes),
     ("tensorParallelSize", _stack_spans_nodes),
     ("tensorParallelSize", _group_has_a_short_name),
+    ("replicas", _group_is_never_gone),
 )

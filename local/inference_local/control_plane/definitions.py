@@ -19,8 +19,21 @@ Definition = dict[str, Any]
 #: Kinds whose definitions are in no Go module. They are generated from our strict schemas.
 GENERATED_KINDS = {
     "nvidia.com_v1beta1_DynamoGraphDeployment": "dynamographdeployments",
+    "nvidia.com_v1beta1_DynamoGraphDeploymentScalingAdapter": "dynamographdeploymentscalingadapters",
     "secrets-store.csi.x-k8s.io_v1_SecretProviderClass": "secretproviderclasses",
 }
+#: Those with a subresource ``scale``, as upstream's definition has it
+#: (ai-dynamo/dynamo, deploy/operator/config/crd/bases/nvidia.com_dynamographdeploymentscalingadapters.yaml).
+_SCALED_KINDS = {"DynamoGraphDeploymentScalingAdapter"}
+_SCALE = {
+    "status": {},
+    "scale": {
+        "specReplicasPath": ".spec.replicas",
+        "statusReplicasPath": ".status.replicas",
+        "labelSelectorPath": ".status.selector",
+    },
+}
+_STATUS = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
 #: Lists in those whose items have a key, by the name of the list. Each field of an item has its own owner
 #: (ai-dynamo/dynamo, deploy/operator/api/v1beta1/dynamographdeployment_types.go: ``+listType=map``).
 _KEYED_LISTS = {"components": "name"}
@@ -69,7 +82,11 @@ def _is_established(definition: Definition) -> bool:
 def _generated(name: str, plural: str) -> Definition:
     group, version, kind = name.split("_")
     schema = json.loads((SCHEMA_DIRECTORY / f"{name}.json").read_text())
-    properties = schema["properties"]
+    properties = {"spec": _structural(schema["properties"]["spec"], schema)}
+    scaled: dict[str, Any] = {}
+    if kind in _SCALED_KINDS:
+        properties["status"] = _STATUS
+        scaled["subresources"] = _SCALE
     return {
         "apiVersion": "apiextensions.k8s.io/v1",
         "kind": "CustomResourceDefinition",
@@ -87,9 +104,10 @@ def _generated(name: str, plural: str) -> Definition:
                         "openAPIV3Schema": {
                             "type": "object",
                             "required": ["spec"],
-                            "properties": {"spec": _structural(properties["spec"], schema)},
+                            "properties": properties,
                         }
                     },
+                    **scaled,
                 }
             ],
         },

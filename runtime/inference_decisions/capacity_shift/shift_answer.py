@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
+from inference_contracts.shift_names import ShiftConfiguration
 from inference_decisions.capacity_shift.shift_view import ShiftState
 
 ShiftCode = Literal[
@@ -105,6 +107,23 @@ class ShiftDecision:
     """One decision per pool, in the order of the view."""
     state: ShiftState
     """What to keep for the next decision."""
+
+    def ceilings(self, configuration: ShiftConfiguration) -> Mapping[str, int]:
+        """Return the places that batch may have, by model. Workers without a decision have none.
+
+        configuration: What the shift moves.
+        """
+        decided = {each.name: each.batch_places for each in self.deployments}
+        releases: dict[tuple[str, str], int] = {}
+        for workers in configuration.workers:
+            if workers.model in configuration.batch_places:
+                key = workers.model, workers.release
+                places = decided.get(workers.name, 0)
+                releases[key] = min(places, releases.get(key, places))
+        found = dict(configuration.fixed_places)
+        for (model, _), places in releases.items():
+            found[model] = found.get(model, 0) + places
+        return found
 
     def as_record(self) -> dict[str, Any]:
         """Return the audit record as JSON values, without the state."""

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal, Self
 
-from inference_contracts.shift_names import DEFAULT_SAFETY_PERCENT, ShiftAction, ShiftConfiguration
+from inference_contracts.shift_names import (
+    DEFAULT_SAFETY_PERCENT,
+    SharedPool,
+    ShiftAction,
+    ShiftConfiguration,
+    ShiftedWorkers,
+)
 
 # What the shift decided before. It is one item of the table.
 
@@ -147,6 +154,47 @@ class DeploymentView:
     """What an accelerator does for batch in this role. Among roles that serve batch alone, the larger one
     comes first once all deadlines are met."""
 
+    @classmethod
+    def of(
+        cls,
+        workers: ShiftedWorkers,
+        configuration: ShiftConfiguration,
+        *,
+        replicas: int,
+        ready: int,
+        needed_places: int | None,
+    ) -> Self:
+        """Return the view of workers.
+
+        configuration: What the shift moves.
+        replicas, ready: Replicas that are wanted, and that serve.
+        needed_places: Places that the deadlines of their model need. None if that is not known.
+        """
+        due: int | None = 0
+        if workers.batch_only:
+            places = configuration.batch_places.get(workers.model, 0)
+            known = needed_places is not None and places > 0
+            left = max(0, (needed_places or 0) - configuration.fixed_places.get(workers.model, 0))
+            # All workers of the model that move have these places together.
+            due = math.ceil(left * workers.most / places) if known else None
+        return cls(
+            name=workers.name,
+            pool=workers.pool,
+            minimum=workers.least,
+            maximum=workers.most,
+            replicas=replicas,
+            ready=ready,
+            capacity=workers.capacity,
+            accelerators=workers.accelerators,
+            batch_places=configuration.batch_share(workers),
+            priority=workers.priority,
+            handover_seconds=workers.handover_seconds,
+            new_node_seconds=workers.new_node_seconds,
+            batch_only=workers.batch_only,
+            deadline_replicas=due,
+            tokens_per_accelerator_hour=workers.tokens_per_accelerator_hour,
+        )
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PoolView:
@@ -164,6 +212,17 @@ class PoolView:
     always: int | None = None
     """Accelerators of a shared pool whose nodes always run. None for all. The others have a node while a
     replica uses it."""
+
+    @classmethod
+    def of(cls, pool: SharedPool) -> Self:
+        """Return the view of a shared pool."""
+        return cls(
+            name=pool.pool,
+            accelerators=pool.accelerators,
+            shared=True,
+            accelerators_per_node=pool.accelerators_per_node,
+            always=pool.always,
+        )
 
 
 @dataclass(frozen=True, slots=True)

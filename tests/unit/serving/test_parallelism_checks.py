@@ -217,6 +217,17 @@ def test_grove_names_pods_by_graph_group_and_clique(across: Make) -> None:
     assert list(serving_findings(across(name=name, stack={"llmD": {}}))) == []
 
 
+def test_grove_has_always_one_worker_that_spans_nodes(across: Make) -> None:
+    """Red if a graph is deployed that Grove's webhook refuses, so that no worker ever comes."""
+    sizes = {"tensorParallelSize": 8, "pipelineParallelSize": 2}
+    lent = {**sizes, "replicas": {"min": 0, "max": 2}, "scaledBy": {"capacityShift": {}}}
+    finding = one(across(aggregated=lent))
+    assert finding.path[-1] == "replicas"
+    assert "Grove creates workers on 2 nodes, and refuses to have none of them" in finding.message
+    assert errors(across(aggregated=lent, stack={"llmD": {}})) == []
+    assert errors(across(aggregated={**lent, "replicas": {"min": 1, "max": 2}})) == []
+
+
 def test_kv_cache_in_the_memory_of_one_node_is_not_that_of_two(across: Make) -> None:
     blueprint = across(aggregated={"tensorParallelSize": 16}, kvCache={"hostMemoryGib": 400})
     assert [finding.path[-1] for finding in errors(blueprint)] == ["kvCache"]

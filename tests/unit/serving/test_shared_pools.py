@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 import yaml
-from capacity_shift.shift_changes import model_ceilings
 
 from inference_blueprints.loading import parse_blueprint
 from inference_blueprints.render.eks.model_values import deployment_values
@@ -401,6 +400,6 @@ def test_workers_that_stay_keep_their_places_of_batch() -> None:
     nothing = ShiftDecision(
         decided_at=0.0, carried_out=True, deployments=(), pools=(), state=ShiftState(decided_at=0.0)
     )
-    assert model_ceilings(configuration, nothing)["nightly"] == fixed
+    assert nothing.ceilings(configuration)["nightly"] == fixed
     assert ShiftConfiguration.from_json(configuration.as_json()) == configuration
     assert "fixed_places" not in configuration_of().as_json(), "the function of an old file would change"
