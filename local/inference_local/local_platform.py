@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import partial
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from inference_local.emulator.emulator import Emulator
     from inference_local.prometheus.local_prometheus import LocalPrometheus, ScrapeTarget
     from inference_local.scaling.elastic_run import ElasticRun
+    from inference_local.scaling.local_shift import LocalShift
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +90,7 @@ class LocalPlatform:
         self._serving: LocalServing | None = None
         self._batch: LocalBatch | None = None
         self._emulator: Emulator | None = None
+        self._shift: LocalShift | None = None
 
     def __enter__(self) -> Self:
         return self
@@ -171,6 +173,7 @@ class LocalPlatform:
         parts = serving.parts()
         if self._loaded.blueprint.spec.batch:
             from inference_local.batch.local_batch import LocalBatch
+            from inference_local.controllers.deployed_function import MINUTE_HANDLERS, deployed_function
 
             batch_directory = self._directory / "batch"
             self._batch = LocalBatch(
@@ -178,6 +181,9 @@ class LocalPlatform:
             )
             self._batch.start()
             parts += self._batch.parts()
+            if self._loaded.blueprint.spec.capacity_shift and self.runs_batch and not self.is_controlled:
+                # It reaches no cluster here, and would take all places from batch each minute.
+                deployed_function(assembly, emulator, MINUTE_HANDLERS["shift"]).stop(emulator)
         described = emulator_parts.describe(
             assembly, emulator.recorded_releases(), control_plane=self._control_plane
         )
@@ -201,7 +207,9 @@ class LocalPlatform:
     def is_controlled(self) -> bool:
         """Whether GPU health and the capacity shift run beside the load."""
         spec = self._loaded.blueprint.spec
-        controlled = len(controllers_of(spec)) == len(CONTROLLERS)
+        # Their stand-in for the cluster knows no pool that models share.
+        is_shared = any(each.shared is not None for each in spec.pools)
+        controlled = len(controllers_of(spec)) == len(CONTROLLERS) and not is_shared
         return controlled and self.is_elastic and spec.batch is not None and not self._control_plane
 
     def control(self, steps: Steps, ramp_seconds: float) -> tuple[ControlledRun, tuple[PlatformPart, ...]]:
@@ -241,6 +249,19 @@ class LocalPlatform:
         )
         return controlled, (*elastic_platform_parts(roles), *controlled_platform_parts())
 
+    @property
+    def lends(self) -> bool:
+        """Whether workers of batch on a shared pool come and go here: the shift decides in this process."""
+        shift = self._loaded.blueprint.spec.capacity_shift
+        is_shared = any(each.shared is not None for each in self._loaded.blueprint.spec.pools)
+        acts = shift is not None and shift.action == "shift" and is_shared
+        return acts and self.is_elastic and self.runs_batch and self._engines.elastic_load == "replay"
+
+    def shifted(self) -> Iterator[str]:
+        """Yield what the capacity shift moved in this run, a line for each role."""
+        for name, (fewest, most) in self._shift.moved.items() if self._shift else ():
+            yield f"capacity shift (simulated): {name} was given {fewest} to {most} workers"
+
     def run_batch_beside(self, requests: int) -> BatchOutcome:
         """Run a batch job without killing its workers.
 
@@ -260,16 +281,40 @@ class LocalPlatform:
         from inference_local.scaling.elastic_parts import (
             elastic_platform_parts,
             elastic_roles,
+            lent_roles,
             scrape_targets,
         )
-        from inference_local.scaling.elastic_run import ElasticRun
+        from inference_local.scaling.elastic_run import TIME_FACTOR, ElasticRun
+        from inference_local.scaling.local_shift import local_shift_part
 
         serving, emulator = self.serving, self._deployed()
         blueprint = self._loaded.blueprint
         roles = elastic_roles(blueprint, serving, emulator.records_directory)
         targets = partial(scrape_targets, blueprint, serving)
-        elastic = ElasticRun(serving, self._prometheus(steps, targets()), roles, targets)
-        return elastic, elastic_platform_parts(roles)
+        prometheus = self._prometheus(steps, targets())
+        if not self.lends:
+            return ElasticRun(serving, prometheus, roles, targets), elastic_platform_parts(roles)
+        shift = self._shift = self._local_shift(prometheus)
+        lent = lent_roles(blueprint, serving)
+        elastic = ElasticRun(serving, prometheus, roles, targets, shift=shift, lent=lent)
+        return elastic, (*elastic_platform_parts(roles), local_shift_part(TIME_FACTOR))
+
+    def _local_shift(self, prometheus: LocalPrometheus) -> LocalShift:
+        """Return the capacity shift over this run. Raises RuntimeError without batch or the section."""
+        from inference_blueprints.serving.scaling.shift_of_plan import shift_configuration_of
+        from inference_local.scaling.local_shift import LocalShift
+
+        configuration = shift_configuration_of(self._loaded.blueprint, self._plan)
+        if configuration is None or self._batch is None:
+            raise RuntimeError("the blueprint has no capacity shift")
+
+        def demand() -> Mapping[str, float]:
+            found = prometheus.query("sum by (release) (dynamo_frontend_inflight_requests)")
+            return {each.labels["release"]: each.value for each in found if "release" in each.labels}
+
+        return LocalShift(
+            configuration, demand=demand, needed=self._batch.needed_places, lend=self._batch.lend
+        )
 
     def run_batch_jobs(self, steps: Steps) -> tuple[BatchOutcome, ...] | None:
         """Run a job in each batch queue while its workers are killed. Return None if there are no workers.
@@ -280,6 +325,8 @@ class LocalPlatform:
         """
         if self._batch is None or self._batch.running is None:
             return None
+        if self._shift is None:
+            self._batch.lend()
         with steps.step(BATCH_JOBS) as step:
             outcomes = self._batch.run_jobs(lambda what: step.update(detail=what))
             requests, whole = sum(each.requests for each in outcomes), all(each.is_whole for each in outcomes)

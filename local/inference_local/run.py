@@ -8,6 +8,7 @@ import shutil
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -97,7 +98,8 @@ def run(
         plan = build_plan(loaded.blueprint)
         kind = engine_kind(engines, loaded.blueprint, gguf)
         check_machine(plan, run_directory, port)
-        for line in (headline(summarise(loaded.blueprint, plan)), *skipped_steps(loaded.blueprint)):
+        skipped = skipped_steps(loaded.blueprint, simulated=engines is EngineName.SIMULATED)
+        for line in (headline(summarise(loaded.blueprint, plan)), *skipped):
             console.print(line, markup=False, highlight=False)
         with LocalPlatform(
             loaded, plan, run_directory, engines=kind, control_plane=control_plane, port=port
@@ -220,22 +222,29 @@ def _load(
     from inference_local.controlled_load import run_controlled
     from inference_local.measured_run import replay, run_callers, write_report
 
-    parts, scaling, losses = deployed.parts, None, None
+    parts, losses = deployed.parts, None
     controllers = None
+    scaling: ScalingOutcome | None
     batch: tuple[BatchOutcome, ...] | None
-    if platform.is_controlled:
-        controlled = run_controlled(loaded, platform, models, kind, steps=steps, seconds=seconds)
-        runs, scaling, batch = controlled.runs, controlled.scaling, controlled.batch
-        controllers = controlled.controllers
-        parts = (*parts, *controlled.parts)
-    else:
-        send = partial(replay, loaded, models, kind, steps=steps, seconds=seconds)
-        runs, scaling, further = _follow_load(platform, kind, steps, send)
-        parts = (*parts, *further)
-    callers = run_callers(loaded.blueprint, models, run_directory, engines=kind, steps=steps, seconds=seconds)
-    parts = (*parts, *callers.parts)
-    if not platform.is_controlled:  # its job ran beside the load
-        batch = platform.run_batch_jobs(steps)
+    with ExitStack() as kept:
+        if platform.is_controlled:
+            controlled = run_controlled(loaded, platform, models, kind, steps=steps, seconds=seconds)
+            runs, scaling, batch = controlled.runs, controlled.scaling, controlled.batch
+            controllers = controlled.controllers
+            parts = (*parts, *controlled.parts)
+        else:
+            send = partial(replay, loaded, models, kind, steps=steps, seconds=seconds)
+            runs, scaled, further = _follow_load(platform, kind, steps, send, kept)
+            parts = (*parts, *further)
+        callers = run_callers(
+            loaded.blueprint, models, run_directory, engines=kind, steps=steps, seconds=seconds
+        )
+        parts = (*parts, *callers.parts)
+        if not platform.is_controlled:  # its job ran beside the load
+            batch = platform.run_batch_jobs(steps)
+            scaling = scaled()
+    for line in platform.shifted():
+        steps.say(line)
     # Where workers follow the replay, they went and came.
     if not platform.is_elastic or kind.elastic_load == "clients":
         losses = platform.kill_workers(steps, replace=replaced)
@@ -256,16 +265,24 @@ def _load(
 
 
 def _follow_load(
-    platform: LocalPlatform, engines: EngineKind, steps: Steps, send: Callable[..., list[ModelRun]]
-) -> tuple[list[ModelRun], ScalingOutcome | None, tuple[PlatformPart, ...]]:
-    """Replay, and let elastic workers follow the load: what came, how they did, and rows of the parts."""
+    platform: LocalPlatform,
+    engines: EngineKind,
+    steps: Steps,
+    send: Callable[..., list[ModelRun]],
+    kept: ExitStack,
+) -> tuple[list[ModelRun], Callable[[], ScalingOutcome | None], tuple[PlatformPart, ...]]:
+    """Replay, and let elastic workers follow the load: what came, how they did, and rows of the parts.
+
+    kept: Ends what goes on after the replay: workers of batch come and go until its jobs have ended.
+    """
     if not platform.is_elastic:
-        return send(), None, ()
+        return send(), lambda: None, ()
     if engines.elastic_load == "replay":
         elastic, parts = platform.follow_load(steps)
-        with elastic:
+        with ExitStack() as stack:
+            (kept if platform.lends else stack).enter_context(elastic)
             runs = send(follows_ramp=True)
-        return runs, elastic.outcome(runs), parts
+        return runs, partial(elastic.outcome, runs), parts
     from inference_local.scaling.coming_clients import ComingClients
 
     runs = send()
@@ -279,7 +296,7 @@ def _follow_load(
             f"{outcome.workers_min} to {outcome.workers_max} workers, "
             f"{outcome.lost} of {amount(outcome.requests, 'request')} lost"
         )
-    return runs, outcome, parts
+    return runs, lambda: outcome, parts
 
 
 def replay_again(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
@@ -10,6 +11,13 @@ from inference_blueprints.serving.traffic import model_traffic
 from inference_blueprints.spec.types import BatchQueue, Blueprint
 from inference_contracts import batch_names
 from inference_contracts.batch_keys import JobKeys
+from inference_contracts.batch_limits import SHARDS_PER_WORKER
+from inference_contracts.shift_names import (
+    CEILING_AT,
+    CEILING_PLACES,
+    ceiling_identifier,
+    deadlines_identifier,
+)
 from inference_local.batch.batch_job import REQUESTS, BatchJob, find_batch
 from inference_local.batch.batch_outcome import BatchOutcome
 from inference_local.batch.local_workers import LocalBatchWorkers, worker_releases, worker_services
@@ -47,12 +55,19 @@ class LocalBatch:
             model.name: model_traffic(blueprint.spec, model).means for model in blueprint.spec.models
         }
         self._contexts = {endpoint.model: endpoint.context_length for endpoint in endpoints}
-        self._s3 = emulator.client("s3")
+        self._s3, self._dynamodb = emulator.client("s3"), emulator.client("dynamodb")
         found = [*worker_releases(emulator.recorded_releases()), *worker_services(emulator.client("ecs"))]
         self._releases = {release.model: release for release in found}
         self._workers = LocalBatchWorkers(
             list(self._releases.values()), endpoints, emulator.environment(), directory, processes
         )
+        #: The table with the ceiling of each model whose places the capacity shift limits.
+        self._ceilings = {
+            model: table
+            for model, release in self._releases.items()
+            if (table := release.environment.get(batch_names.CEILINGS_TABLE))
+        }
+        self._places = blueprint.spec.batch.workers.max * SHARDS_PER_WORKER if blueprint.spec.batch else 0
         platform = blueprint.metadata.name
         #: The running API. None if no chart requests workers, as with a control plane.
         self.running = find_batch(emulator, platform, blueprint.spec.teams) if self._releases else None
@@ -69,6 +84,28 @@ class LocalBatch:
         restarts: Counts the restarts of each worker.
         """
         self._workers.restart_ended(restarts)
+
+    def needed_places(self, model: str) -> int | None:
+        """Return the places that deadlines of a model need, as batch's scheduler says. None if unknown."""
+        key = {batch_names.ID_ATTRIBUTE: {"S": deadlines_identifier(model)}}
+        item = self._dynamodb.get_item(TableName=self._ceilings[model], Key=key).get("Item")
+        return None if item is None else int(item["record"]["M"][CEILING_PLACES]["N"])
+
+    def lend(self, places: Mapping[str, int] | None = None) -> None:
+        """Write the places that jobs may have together, by model, as the capacity shift does.
+
+        places: The places. None for all that a model has: nothing shifts in this run.
+        """
+        for model, table in self._ceilings.items():
+            number = self._places if places is None else places.get(model, 0)
+            record = {CEILING_PLACES: {"N": str(number)}, CEILING_AT: {"N": str(int(time.time()))}}
+            self._dynamodb.put_item(
+                TableName=table,
+                Item={
+                    batch_names.ID_ATTRIBUTE: {"S": ceiling_identifier(model)},
+                    "record": {"M": record},
+                },
+            )
 
     def parts(self) -> tuple[PlatformPart, ...]:
         """Return which parts are real, emulated and stubbed."""

@@ -37,6 +37,10 @@ class DeployedFunction:
     environment: Mapping[str, str]
     """Its variables, as the emulated Lambda has them."""
 
+    def stop(self, emulator: Emulator) -> None:
+        """Disable the emulator's schedule of the function."""
+        _disable_schedules(emulator, self.arn)
+
     def start(
         self,
         processes: ProcessGroup,

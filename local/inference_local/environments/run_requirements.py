@@ -63,8 +63,11 @@ def check_machine(plan: ServingPlan, run_directory: Path, port: int | None) -> N
         raise UserError("\n".join(found))
 
 
-def skipped_steps(blueprint: Blueprint) -> Iterator[str]:
-    """Yield a line for each part of a run that this machine cannot do. The run leaves it out."""
+def skipped_steps(blueprint: Blueprint, *, simulated: bool = True) -> Iterator[str]:
+    """Yield a line for each part of a run that this machine cannot do. The run leaves it out.
+
+    simulated: Whether the engines are simulated.
+    """
     reason = java_programs.missing_tools()
     callers = [
         *(["the ad server"] if any(model.real_time for model in blueprint.spec.models) else []),
@@ -72,6 +75,15 @@ def skipped_steps(blueprint: Blueprint) -> Iterator[str]:
     ]
     if reason and callers:
         yield f"skipped here: {' and '.join(callers)}: {reason}"
+    spec = blueprint.spec
+    is_shared = any(pool.shared is not None for pool in spec.pools)
+    if is_shared and spec.gpu_health:
+        yield "skipped here: GPU health: its stand-in for the cluster knows no pool that models share"
+    if is_shared and spec.capacity_shift and not (simulated and spec.cluster.eks):
+        yield (
+            "skipped here: the capacity shift: it moves simulated workers of EKS only; one worker stands for "
+            "those that serve batch alone, and batch has all of its places"
+        )
 
 
 def missing_tools() -> Iterator[str]:

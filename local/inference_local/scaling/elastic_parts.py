@@ -49,6 +49,16 @@ def elastic_roles(
     return found
 
 
+def lent_roles(blueprint: Blueprint, serving: LocalServing) -> list[ElasticRole]:
+    """Return the roles of a running platform that serve batch alone, whose number the shift sets."""
+    return [
+        ElasticRole(deployment, workers, _start_seconds(blueprint, deployment, workers.role))
+        for deployment in serving.deployments
+        for workers in deployment.workers
+        if workers.planned.lent_most is not None
+    ]
+
+
 def scrape_targets(blueprint: Blueprint, serving: LocalServing) -> Iterator[ScrapeTarget]:
     """Yield the frontends and workers that run now, with the labels of the cluster's Prometheus."""
     deployments = {each.plan.release: each for each in serving.deployments}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from types import TracebackType
 from typing import Protocol, Self
@@ -15,6 +15,7 @@ from inference_blueprints.serving.autoscaling.scaled_object import MetricTrigger
 from inference_contracts.units import SECONDS_PER_HOUR
 from inference_local.prometheus.local_prometheus import LocalPrometheus, ScrapeTarget
 from inference_local.report.report_types import ModelRun
+from inference_local.scaling.local_shift import LocalShift, LocalWorkers
 from inference_local.scaling.operator_stand_in import ElasticRole, OperatorStandIn
 from inference_local.scaling.scaling_outcome import ScalingDecision, ScalingOutcome, WorkerSample
 from inference_local.serving.local_serving import LocalServing
@@ -59,6 +60,8 @@ class ElasticRun:
     targets: Returns what there is to scrape now.
     operator: Returns what makes the workers of a role.
     floor: Returns the present floor of a role, if something else than its object decides about it.
+    shift: Decides about the numbers of workers on pools that models share. None if there is none.
+    lent: Roles that serve batch alone, whose number `shift` sets.
     """
 
     def __init__(
@@ -70,6 +73,8 @@ class ElasticRun:
         *,
         operator: Callable[[ElasticRole], Operator] | None = None,
         floor: Callable[[ElasticRole], int] | None = None,
+        shift: LocalShift | None = None,
+        lent: Sequence[ElasticRole] = (),
     ) -> None:
         self._targets = targets
         self._floor = floor
@@ -77,9 +82,13 @@ class ElasticRun:
         self._serving = serving
         self._prometheus = prometheus
         self._roles = [(role, rules, Autoscaler(rules), made(role)) for role, rules in roles]
+        self._shift = shift
+        self._lent = [(role, made(role)) for role in lent]
         self._decisions: list[ScalingDecision] = []
         self._samples: list[WorkerSample] = []
-        self._gpu_seconds: dict[str, float] = dict.fromkeys((role.model for role, _ in roles), 0.0)
+        self._gpu_seconds: dict[str, float] = dict.fromkeys(
+            (role.model for role in (*(role for role, _ in roles), *lent)), 0.0
+        )
         self._ready: dict[str, int] = {}
         self._before = 0.0
         self._stopped = threading.Event()
@@ -135,6 +144,8 @@ class ElasticRun:
         maximum = dict.fromkeys(self._gpu_seconds, 0)
         for role, rules, _, _ in self._roles:
             maximum[role.model] += role.accelerators * rules.maximum
+        for role, _ in self._lent:
+            maximum[role.model] += role.accelerators * role.workers.maximum
         held = {model: seconds / SECONDS_PER_HOUR for model, seconds in self._gpu_seconds.items()}
         return ScalingOutcome(
             workers_min=min(each.ready for each in self._samples),
@@ -148,7 +159,7 @@ class ElasticRun:
             gpu_hours_at_most=sum(maximum.values()) * hours,
             unused_gpus={model: maximum[model] - held[model] / hours if hours else 0.0 for model in maximum},
             time_factor=TIME_FACTOR,
-            start_seconds={role.name: role.start_seconds for role, _, _, _ in self._roles},
+            start_seconds={role.name: role.start_seconds for role, _ in self._numbers()},
             samples=tuple(self._samples),
         )
 
@@ -157,7 +168,7 @@ class ElasticRun:
 
         now: Seconds since the start of the run.
         """
-        for role, _, _, stand_in in self._roles:
+        for role, stand_in in self._numbers():
             self._gpu_seconds[role.model] += role.accelerators * stand_in.occupying * (now - self._before)
         self._before = now
         self._decide(now)
@@ -174,13 +185,28 @@ class ElasticRun:
         except BaseException as error:  # noqa: BLE001 -- raised where the run waits
             self._error = error
 
+    def _numbers(self) -> Iterator[tuple[ElasticRole, Operator]]:
+        """Yield all roles whose number changes, with what makes their workers."""
+        yield from ((role, stand_in) for role, _, _, stand_in in self._roles)
+        yield from self._lent
+
     def _decide(self, now: float) -> None:
         ready = 0
+        if self._shift is not None:
+            live: dict[tuple[str, str], LocalWorkers] = {
+                (role.deployment.plan.release, role.workers.role): LocalWorkers(
+                    stand_in.wanted, self._ready_of(role, stand_in)
+                )
+                for role, stand_in in self._numbers()
+            }
+            self._shift.step(_BEGIN + now * TIME_FACTOR, live)
+        for role, stand_in in self._lent:
+            ready += self._lend(now, role, stand_in)
         for role, rules, autoscaler, stand_in in self._roles:
             role_ready = self._ready_of(role, stand_in)
             readings = self._readings(rules)
             decision = autoscaler.decide(_BEGIN + now * TIME_FACTOR, stand_in.wanted, role_ready, readings)
-            desired, reason = self._above_floor(role, decision.desired, decision.reason)
+            desired, reason = self._within_range(role, decision.desired, decision.reason)
             self._decisions.append(
                 ScalingDecision(now, role.name, stand_in.wanted, role_ready, readings, desired, reason)
             )
@@ -189,15 +215,35 @@ class ElasticRun:
         self._samples.append(
             WorkerSample(
                 now,
-                sum(stand_in.wanted for _, _, _, stand_in in self._roles),
+                sum(stand_in.wanted for _, stand_in in self._numbers()),
                 ready,
-                sum(stand_in.occupying for _, _, _, stand_in in self._roles),
+                sum(stand_in.occupying for _, stand_in in self._numbers()),
             )
         )
 
-    def _above_floor(self, role: ElasticRole, desired: int, reason: str) -> tuple[int, str]:
-        """Return the number that is wanted with the present floor, and why."""
-        floor = self._floor(role) if self._floor else 0
+    def _lend(self, now: float, role: ElasticRole, stand_in: Operator) -> int:
+        """Bring workers of batch to the number that they have now, and return how many are ready."""
+        numbers = self._range(role)
+        desired = numbers[0] if numbers else stand_in.wanted
+        ready, before = self._ready_of(role, stand_in), stand_in.wanted
+        self._decisions.append(
+            ScalingDecision(now, role.name, before, ready, {}, desired, "the capacity shift")
+        )
+        stand_in.step(now, desired)
+        return ready
+
+    def _range(self, role: ElasticRole) -> tuple[int, int] | None:
+        if self._shift is None:
+            return None
+        return self._shift.range_of(role.deployment.plan.release, role.workers.role)
+
+    def _within_range(self, role: ElasticRole, desired: int, reason: str) -> tuple[int, str]:
+        """Return the number that is wanted with the present range, and why."""
+        floor, ceiling = self._floor(role) if self._floor else 0, desired
+        if numbers := self._range(role):
+            floor, ceiling = numbers
+        if desired > ceiling:
+            return ceiling, "the ceiling of the capacity shift"
         return (desired, reason) if desired >= floor else (floor, "the floor of the capacity shift")
 
     def _ready_of(self, role: ElasticRole, stand_in: Operator) -> int:

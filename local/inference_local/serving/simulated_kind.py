@@ -67,6 +67,8 @@ class SimulatedRole(LocalWorkers):
 
     @property
     def maximum(self) -> int:
+        if self.planned.lent_most is not None:
+            return self.planned.lent_most
         return self.planned.scaling.most if self.planned.scaling else self.replicas
 
     @property
@@ -141,6 +143,11 @@ def _pages_environment(place: WorkerPlace) -> dict[str, str]:
         "DYN_SYSTEM_PORT": str(place.pages_port),
         **HEALTHY_ONCE_IT_SERVES,
     }
+
+
+def _moves(process: Process) -> bool:
+    """Return whether workers go while others serve."""
+    return process.scaling is not None or process.lent_most is not None
 
 
 def _is_scripted(roles: Sequence[ResolvedWorkers]) -> bool:
@@ -236,13 +243,13 @@ class SimulatedKind(EngineKind):
         return tuple(
             SimulatedRole(
                 planned=process,
-                # Nobody lends here, so one worker stands for those that may all go.
+                # A run begins with one of those that may all go, so that their address answers.
                 replicas=max(1, process.replicas),
                 context_length=simulated.settings.max_model_len,
                 profile=simulated.profile,
                 accelerator=role.accelerator,
                 simulated=simulated,
-                finish_seconds=self._finish_seconds or (ELASTIC_FINISH_SECONDS if process.scaling else 0),
+                finish_seconds=self._finish_seconds or (ELASTIC_FINISH_SECONDS if _moves(process) else 0),
             )
             for role, process, simulated in zip(
                 roles, plan.workers, simulated_workers(roles, plan.workers), strict=True

@@ -6,9 +6,11 @@ import socket
 from pathlib import Path
 
 import pytest
+import yaml
 
-from inference_blueprints.loading import load_blueprint
+from inference_blueprints.loading import load_blueprint, parse_blueprint
 from inference_blueprints.serving.plan import build_plan
+from inference_blueprints.spec.types import GpuHealth
 from inference_contracts.errors import UserError
 from inference_contracts.units import GIB, MIB
 from inference_local.environments import run_requirements
@@ -21,6 +23,7 @@ from inference_local.environments.run_requirements import (
     skipped_steps,
     used_ports,
 )
+from tests.templates.shared_platform import document
 
 
 def test_a_full_disk_names_folder_numbers_and_remedy() -> None:
@@ -82,3 +85,17 @@ def test_a_step_that_is_skipped_is_announced(monkeypatch: pytest.MonkeyPatch) ->
         "skipped here: the ad server: mvn not found"
     ]
     assert list(skipped_steps(load_blueprint("quickstart-g6e").blueprint)) == []
+
+
+def test_what_a_run_of_a_shared_pool_leaves_out_is_announced() -> None:
+    """Red if a user takes the run for one of GPU health, or workers of other engines for ones that move."""
+    text = yaml.safe_dump(document())
+    shared = parse_blueprint(text, "shared.yaml").blueprint
+    assert list(skipped_steps(shared)) == []
+    (line,) = skipped_steps(shared, simulated=False)
+    assert line.startswith("skipped here: the capacity shift: it moves simulated workers of EKS only")
+    healthy = shared.model_copy(
+        update={"spec": shared.spec.model_copy(update={"gpu_health": GpuHealth(action="observe")})}
+    )
+    (line,) = skipped_steps(healthy)
+    assert line.startswith("skipped here: GPU health")
