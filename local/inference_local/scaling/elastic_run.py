@@ -15,7 +15,7 @@ from inference_blueprints.serving.autoscaling.scaled_object import MetricTrigger
 from inference_contracts.units import SECONDS_PER_HOUR
 from inference_local.prometheus.local_prometheus import LocalPrometheus, ScrapeTarget
 from inference_local.report.report_types import ModelRun
-from inference_local.scaling.local_shift import LocalShift, LocalWorkers
+from inference_local.scaling.local_shift import LocalShift, RoleNumbers
 from inference_local.scaling.operator_stand_in import ElasticRole, OperatorStandIn
 from inference_local.scaling.scaling_outcome import ScalingDecision, ScalingOutcome, WorkerSample
 from inference_local.serving.local_serving import LocalServing
@@ -193,8 +193,8 @@ class ElasticRun:
     def _decide(self, now: float) -> None:
         ready = 0
         if self._shift is not None:
-            live: dict[tuple[str, str], LocalWorkers] = {
-                (role.deployment.plan.release, role.workers.role): LocalWorkers(
+            live: dict[tuple[str, str], RoleNumbers] = {
+                (role.deployment.plan.release, role.workers.role): RoleNumbers(
                     stand_in.wanted, self._ready_of(role, stand_in)
                 )
                 for role, stand_in in self._numbers()

@@ -28,7 +28,7 @@ _KEY = tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True)
-class LocalWorkers:
+class RoleNumbers:
     """The present numbers of workers of a role."""
 
     wanted: int
@@ -73,7 +73,7 @@ class LocalShift:
         """Fewest and most workers that each role was given in the run, by its name."""
         return self._seen
 
-    def step(self, now: float, live: Mapping[_KEY, LocalWorkers]) -> None:
+    def step(self, now: float, live: Mapping[_KEY, RoleNumbers]) -> None:
         """Decide if a minute has passed since the last decision.
 
         now: Seconds on the run's clock.
@@ -98,7 +98,7 @@ class LocalShift:
             self._seen[each.name] = min(low, each.floor), max(high, each.floor)
         self._lend(decision.ceilings(self._configuration))
 
-    def _decided(self, now: float, live: Mapping[_KEY, LocalWorkers]) -> ShiftDecision:
+    def _decided(self, now: float, live: Mapping[_KEY, RoleNumbers]) -> ShiftDecision:
         needed = {model: self._needed(model) for model in self._configuration.lent_models}
         views = []
         for workers in self._configuration.workers:

@@ -16,7 +16,7 @@ from inference_blueprints.serving.plan import build_plan
 from inference_blueprints.serving.scaling.shift_of_plan import shift_configuration_of
 from inference_contracts.shift_names import ShiftConfiguration
 from inference_local.scaling.elastic_run import TIME_FACTOR, ElasticRun
-from inference_local.scaling.local_shift import LocalShift, LocalWorkers, local_shift_part
+from inference_local.scaling.local_shift import LocalShift, RoleNumbers, local_shift_part
 from inference_local.scaling.operator_stand_in import ElasticRole
 from tests.templates.shared_platform import ACCELERATORS, document
 from tests.unit.local.report.samples import answered, result_of, run_of
@@ -46,7 +46,7 @@ class Scene:
 
     def pass_minutes(self, count: int) -> dict[tuple[str, str], tuple[int, int]]:
         for _ in range(count):
-            live = {key: LocalWorkers(number, number) for key, number in self.numbers.items()}
+            live = {key: RoleNumbers(number, number) for key, number in self.numbers.items()}
             self.shift.step(60.0 * self.minute, live)
             self.minute += 1
             for key in self.numbers:
@@ -80,7 +80,7 @@ def test_workers_go_to_batch_and_come_back_with_the_load(scene: Scene) -> None:
 
 def test_a_minute_is_decided_once_and_a_late_one_counts_as_all_that_passed(scene: Scene) -> None:
     scene.pass_minutes(1)
-    live = {key: LocalWorkers(number, number) for key, number in scene.numbers.items()}
+    live = {key: RoleNumbers(number, number) for key, number in scene.numbers.items()}
     scene.shift.step(59.0, live)
     assert len(scene.lent) == 1
     scene.minute = 30
