@@ -10,17 +10,16 @@ import inference_catalog as catalog
 from inference_blueprints.serving.engines.worker_sizing import worker_memory, worker_sizing
 from inference_blueprints.serving.estimates.request_estimates import (
     answer_time,
-    unique_tokens,
+    held_tokens,
     worker_requests_per_second,
 )
-from inference_blueprints.serving.estimates.worker_figures import Sizing
+from inference_blueprints.serving.estimates.request_lengths import answers, computed_prompts, parts
 from inference_blueprints.serving.resolved import ResolvedWorkers
 from inference_blueprints.spec.types import (
     EACH_TOKEN,
     FIRST_TOKEN,
     WHOLE_REQUEST,
     LatencyKind,
-    Objectives,
     Workload,
     tightest_ms,
 )
@@ -31,21 +30,41 @@ from inference_contracts.records import dataclass
 #
 # A worker interleaves prefill and decode. With ``b`` concurrent requests of ``in`` and ``out`` tokens::
 #
-# prefill = time to first token of the part of a prompt that no other request shares
-# step    = decode step at b * context tokens in the cache, context = in + out / 2
-# b / rate = out * step + b * prefill       (Little's law; each request waits for all others' prefills)
+# prefill = mean time to first token of the part of a prompt that no other request shares, over all lengths
+# step    = decode step at b * context tokens in the cache
+# n       = prompts of a step that has prompts: p / (1 - exp(-p)) with p = b / out that end in a step and are
+#           followed by others, at times that do not depend on each other; no more than fill a step
+# share   = the time of n mean prompts together / n times the time of one, at most 1
+# b / rate = out * step + b * prefill * share     (Little's law; each request waits for all others' prefills)
 #
-# A decode worker has no prefills to wait for. A prefill worker completes one prompt after the other.
+# A decode worker has no prefills to wait for. A prefill worker at its highest load fills each step.
 #
 # Beyond the end of a table, a figure is unknown. `speeds` returns no profile that does not reach the mean
 # request, and a worker counts with no more requests at once than its decode table reaches.
 
 _MS = 1000.0
+#: Part of all prompts' tokens that may lie beyond the end of a profile. For them, its last line is drawn on.
+#: With the quadratic curve of each profile of the catalogue, the mean prompt takes at most 3 % longer, which
+#: is within the errors of a profile; with a tenth beyond, 9 %.
+_MOST_BEYOND = 0.05
 
 
 def mean_context(workload: Workload) -> float:
-    """Return the mean tokens of a running request: its prompt and half of its answer."""
-    return workload.input_tokens + workload.output_tokens / 2.0
+    """Return the mean tokens of a running request: its prompt, and what it has of its answer.
+
+    Weighted by the time for which requests run. Half of the answer, if all are as long as the mean.
+    """
+    ways = parts(workload)
+    if len(ways) == 1 and workload.longest_output_tokens is None:
+        return workload.input_tokens + workload.output_tokens / 2.0
+    written = math.fsum(way.peak_requests_per_second * way.output_tokens for way in ways)
+    if not written:
+        return workload.input_tokens
+    contexts = (
+        way.peak_requests_per_second * (way.output_tokens * way.input_tokens + answers(way).moment(2) / 2.0)
+        for way in ways
+    )
+    return math.fsum(contexts) / written
 
 
 def computed_prompt(workload: Workload) -> float:
@@ -60,11 +79,17 @@ def uncovered(profile: LatencyProfile, workload: Workload, role: str, which: str
 
     role: That of the workers: those for prefill read only the prefill table, those for decode only the other.
     """
-    prompt, context = computed_prompt(workload), mean_context(workload)
-    if role != "decode" and not profile.covers(prompt_tokens=prompt):
+    end, context = profile.max_prompt_tokens, mean_context(workload)
+    prompt = max(map(computed_prompt, parts(workload)))
+    if role != "decode" and prompt > end:
         return (
-            f"the latency profile ends at {profile.max_prompt_tokens:,.0f} tokens of a prompt, and {which} "
-            f"prompt has {prompt:,.0f}"
+            f"the latency profile ends at {end:,.0f} tokens of a prompt, and {which} prompt has {prompt:,.0f}"
+        )
+    beyond = _beyond(workload, end)
+    if role != "decode" and beyond > _MOST_BEYOND:
+        return (
+            f"the latency profile ends at {end:,.0f} tokens of a prompt, and {beyond:.0%} of all tokens of "
+            f"prompts are beyond it, where at most {_MOST_BEYOND:.0%} may be"
         )
     if role != "prefill" and not profile.covers(context_tokens=context, active_kv_tokens=context):
         return (
@@ -72,6 +97,14 @@ def uncovered(profile: LatencyProfile, workload: Workload, role: str, which: str
             f"request has {context:,.0f}"
         )
     return ""
+
+
+def _beyond(workload: Workload, end: float) -> float:
+    """Return the part of all prompts' computed tokens that lies beyond so many tokens of a prompt."""
+    ways = [(way.peak_requests_per_second, computed_prompts(way)) for way in parts(workload)]
+    tokens = math.fsum(rate * lengths.mean for rate, lengths in ways)
+    within = math.fsum(rate * lengths.at_most(end) for rate, lengths in ways)
+    return 1.0 - within / tokens if tokens else 0.0
 
 
 def covered_requests(profile: LatencyProfile, workload: Workload, at_once: int) -> int:
@@ -88,7 +121,8 @@ class Operation:
     requests_per_second: float
     """Completed requests per second."""
     time_per_output_token_ms: float
-    """Mean time between two tokens of an answer, including the prefills of other requests."""
+    """Mean time between two tokens of an answer, including the prefills of other requests; 0 for answers of
+    one token, after which none comes."""
 
     @property
     def request_ms(self) -> float:
@@ -97,32 +131,100 @@ class Operation:
 
 
 def operation(
-    profile: LatencyProfile, workload: Workload, concurrent_requests: int, *, decodes_only: bool = False
+    profile: LatencyProfile, workload: Workload, concurrent_requests: int, *, step_tokens: int
 ) -> Operation:
     """Return the operation of a worker with this many concurrent requests.
 
     profile: Speeds of the model on the worker's devices.
-    workload: Mean lengths of its requests.
-    decodes_only: Whether other workers compute the prefills.
+    workload: Lengths of its requests.
+    step_tokens: Most tokens of prompts that it computes in one step; 0 if other workers compute the prompts.
     Raises ValueError beyond the end of a table: `uncovered` and `covered_requests` tell it before.
     """
+    [only] = _operations(profile, workload, [concurrent_requests], step_tokens)
+    return only
+
+
+def _operations(
+    profile: LatencyProfile, workload: Workload, counts: Iterable[int], step_tokens: int
+) -> list[Operation]:
+    """Return the operation at each number of concurrent requests."""
     context = mean_context(workload)
-    prefill = 0.0 if decodes_only else prefill_ms(profile, workload)
-    step = _decode_step_ms(profile, concurrent_requests * context, context)
-    request_ms = workload.output_tokens * step + concurrent_requests * prefill
-    return Operation(
-        concurrent_requests=concurrent_requests,
-        requests_per_second=concurrent_requests * _MS / request_ms,
-        time_per_output_token_ms=request_ms / workload.output_tokens,
-    )
+    prefill = prefill_ms(profile, workload) if step_tokens else 0.0
+    found = []
+    for count in counts:
+        step = _decode_step_ms(profile, count * context, context)
+        together = _prompts_together(count / workload.output_tokens)
+        prompt = prefill * batch_share(profile, workload, together, step_tokens) if prefill else 0.0
+        request_ms = workload.output_tokens * step + count * prompt
+        each_ms = request_ms / workload.output_tokens if workload.output_tokens > 1 else 0.0
+        found.append(Operation(count, count * _MS / request_ms, each_ms))
+    return found
 
 
 def prefill_ms(profile: LatencyProfile, workload: Workload) -> float:
-    """Return the duration of a mean prompt's prefill, in milliseconds: only the unshared part is computed.
+    """Return the mean duration of a prompt's prefill alone, in milliseconds: of the part that is not shared.
+
+    The mean is over the lengths, and not the duration for the mean length: long prompts take longer than in
+    proportion. All figures of prefill come from here.
 
     Raises ValueError beyond the end of the table.
     """
-    return _interpolate(profile.prefill_isl, profile.prefill_ttft_ms, computed_prompt(workload))
+    ways = parts(workload)
+    if len(ways) == 1:
+        return _mean_prefill_ms(profile, ways[0])
+    rate = math.fsum(way.peak_requests_per_second for way in ways)
+    return math.fsum(way.peak_requests_per_second * _mean_prefill_ms(profile, way) for way in ways) / rate
+
+
+def _mean_prefill_ms(profile: LatencyProfile, way: Workload) -> float:
+    """Return the mean duration of a prompt of one way in. Between two points, a line is drawn.
+
+    So each part of a line counts with the mean of what prompts have within it.
+    """
+    axis, values, lengths = profile.prefill_isl, profile.prefill_ttft_ms, computed_prompts(way)
+    if lengths.are_alike:
+        return _interpolate(axis, values, lengths.mean)
+    within = [*map(lengths.at_most, axis[:-1]), lengths.mean]
+    return values[0] + math.fsum(
+        (values[index] - values[index - 1])
+        / (axis[index] - axis[index - 1])
+        * (within[index] - within[index - 1])
+        for index in range(1, len(axis))
+    )
+
+
+def batch_share(profile: LatencyProfile, workload: Workload, prompts: float, step_tokens: int) -> float:
+    """Return how long a prompt takes among others in a step, divided by its time alone: at most 1.
+
+    A step reads the weights once for all its prompts, so short ones take little longer together than one does
+    alone. The profile says what a prompt of as many tokens takes; the attention of several takes less.
+
+    prompts: Prompts that wait for the step, of which it takes as many as it can; infinite to fill it.
+    step_tokens: Most tokens of a step.
+    """
+    prompt = computed_prompt(workload)
+    together = min(prompts, prompts_of_step(profile, workload, step_tokens))
+    if together <= 1.0 or not prompt:
+        return 1.0
+    axis, values = profile.prefill_isl, profile.prefill_ttft_ms
+    alone = _interpolate(axis, values, prompt)
+    return min(1.0, _interpolate(axis, values, together * prompt) / (together * alone))
+
+
+def prompts_of_step(profile: LatencyProfile, workload: Workload, step_tokens: int) -> float:
+    """Return the most mean prompts that a step takes, as far as the profile reaches: at least 1."""
+    prompt = max(1.0, computed_prompt(workload))
+    return max(1.0, min(step_tokens, profile.max_prompt_tokens) / prompt)
+
+
+def _prompts_together(ended: float) -> float:
+    """Return the mean number of prompts in a step that has prompts.
+
+    They arrive independently of each other, so their number in a step has a Poisson distribution.
+
+    ended: Mean number of requests that end in a step, and whose places others take.
+    """
+    return ended / -math.expm1(-ended) if ended else 1.0
 
 
 def chunk_ms(resolved: ResolvedWorkers, tokens: int) -> float | None:
@@ -142,16 +244,18 @@ def at_rate(
     requests_per_second: float,
     max_at_once: int,
     *,
-    decodes_only: bool = False,
+    step_tokens: int,
 ) -> tuple[Operation, Operation]:
     """Return the operation of a worker at a given rate, and at its highest load.
 
     requests_per_second: Requests per second that arrive at the worker.
     max_at_once: Most concurrent requests, at least 1. Those beyond the profile's end are left out.
+    step_tokens: As for `operation`.
     Returns: First with the fewest concurrent requests that achieve the rate (if none do, as the second);
         second at its highest rate.
     """
-    all_operations = _operations(profile, workload, max_at_once, decodes_only=decodes_only)
+    counts = range(1, covered_requests(profile, workload, max_at_once) + 1)
+    all_operations = _operations(profile, workload, counts, step_tokens)
     full = max(all_operations, key=lambda each: each.requests_per_second)
     enough = (each for each in all_operations if each.requests_per_second >= requests_per_second)
     return next(enough, full), full
@@ -160,51 +264,58 @@ def at_rate(
 def best_within(
     profile: LatencyProfile,
     workload: Workload,
-    time_per_output_token_ms: float,
+    allowed: Limits,
     max_at_once: int,
     *,
-    request_ms: float = math.inf,
-    decodes_only: bool = False,
+    step_tokens: int,
 ) -> Operation:
-    """Return the highest rate within a time per output token; the rate of one request if none qualifies.
+    """Return the highest rate within the limits; the rate of one request if none qualifies.
 
-    time_per_output_token_ms: Longest mean time between two tokens of an answer.
     max_at_once: Most concurrent requests, at least 1. Those beyond the profile's end are left out.
-    request_ms: Longest mean time of a whole request.
+    step_tokens: As for `operation`.
     """
-    operations = _operations(profile, workload, max_at_once, decodes_only=decodes_only)
+    counts = range(1, covered_requests(profile, workload, max_at_once) + 1)
+    operations = _operations(profile, workload, counts, step_tokens)
     within = [
         each
         for each in operations
-        if each.time_per_output_token_ms <= time_per_output_token_ms and each.request_ms <= request_ms
+        if each.time_per_output_token_ms <= allowed.token_ms and each.request_ms <= allowed.request_ms
     ]
     return max(within or operations[:1], key=lambda each: each.requests_per_second)
 
 
-def _operations(
-    profile: LatencyProfile, workload: Workload, max_at_once: int, *, decodes_only: bool
-) -> list[Operation]:
-    """Return the operation at each number of concurrent requests that the profile covers."""
-    largest = covered_requests(profile, workload, max_at_once)
-    return [operation(profile, workload, count, decodes_only=decodes_only) for count in range(1, largest + 1)]
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What the objectives allow a mean request on a worker."""
+
+    token_ms: float
+    """Longest time between two tokens of an answer; infinite without an objective, and for answers of one
+    token, after which none comes."""
+    request_ms: float
+    """Longest time of a request on the worker; infinite without an objective."""
+
+    @property
+    def are_none(self) -> bool:
+        """Whether nothing is limited."""
+        return self.token_ms == self.request_ms == math.inf
 
 
-def token_limit_ms(profile: LatencyProfile, workload: Workload, objectives: Objectives) -> float | None:
-    """Return the longest mean time per output token under the tightest objective, in milliseconds.
+def limits(resolved: ResolvedWorkers, profile: LatencyProfile, workload: Workload) -> Limits:
+    """Return what the tightest objectives allow requests: nobody waits for those of batch alone.
 
-    An objective for the whole request leaves its tokens what the first one does not take: nothing is known of
-    that for decode workers whose profile has no prompts of this length.
+    Prefill workers have taken their part of the time before a decode worker begins, if it is known.
 
-    workload: Mean lengths of the requests.
-    Returns: At most 0 if a prompt takes all the time of a request. None without such an objective.
+    workload: Lengths of the requests.
     """
-    limits = [tightest_ms(objectives.stated, EACH_TOKEN)]
-    whole, later = tightest_ms(objectives.stated, WHOLE_REQUEST), workload.output_tokens - 1
-    if whole is not None and later > 0:
-        has_prompt = profile.covers(prompt_tokens=computed_prompt(workload))
-        first = prefill_ms(profile, workload) if has_prompt else 0.0
-        limits.append((whole - first) / later)
-    return min((each for each in limits if each is not None), default=None)
+    stated = resolved.model.deciding_objectives if resolved.traffic.is_waited_for else ()
+    token = tightest_ms(stated, EACH_TOKEN) if workload.output_tokens > 1 else None
+    whole = tightest_ms(stated, WHOLE_REQUEST)
+    has_prompt = resolved.role == "decode" and not uncovered(profile, workload, "prefill")
+    before = prefill_ms(profile, workload) if has_prompt else 0.0
+    return Limits(
+        math.inf if token is None else token,
+        math.inf if whole is None else whole - before,
+    )
 
 
 def _decode_step_ms(profile: LatencyProfile, active_kv_tokens: float, context_tokens: float) -> float:
@@ -337,13 +448,24 @@ def _own_profile(resolved: ResolvedWorkers, find: ProfileFinder, means: Workload
     return find(resolved.device_shape.name, resolved.accelerator.name, size, resolved.model.engine.chosen)
 
 
-def concurrent_requests(workload: Workload, sizing: Sizing) -> int:
-    """Return the number of mean requests that a rank runs at once, with one copy of their shared prefix."""
+def prompt_step_tokens(resolved: ResolvedWorkers) -> int:
+    """Return the most tokens of prompts in one step of a worker; 0 if other workers compute the prompts."""
+    return 0 if resolved.role == "decode" else worker_sizing(resolved).max_num_batched_tokens
+
+
+def concurrent_requests(resolved: ResolvedWorkers, means: Workload | None = None) -> int:
+    """Return how many requests a rank runs at once, with one copy of their shared prefix.
+
+    As many as its cache holds for 99 % of the time.
+
+    means: Requests of one way in, as if there were no others; those of the deployment by default.
+    """
+    workload, sizing = means or resolved.traffic.means, worker_sizing(resolved)
     if workload.images:
         return sizing.max_num_seqs
     shared_tokens = workload.input_tokens * workload.shared_prefix_ratio
-    by_memory = int((sizing.kv_tokens - shared_tokens) // unique_tokens(workload))
-    return max(0, min(by_memory, sizing.max_num_seqs))
+    held = held_tokens(parts(workload), resolved.objectives)
+    return max(0, min(int(held.fitting(sizing.kv_tokens - shared_tokens)), sizing.max_num_seqs))
 
 
 def role_capacity(
@@ -360,20 +482,20 @@ def role_capacity(
     """
     profile = speeds(resolved, find, means)
     workload, replicas = means or resolved.traffic.means, resolved.workers.maximum
-    at_once = concurrent_requests(workload, worker_sizing(resolved))
+    at_once = concurrent_requests(resolved, workload)
     if profile is None or at_once < 1:
         return None
     each = workload.peak_requests_per_second / replicas
+    step = prompt_step_tokens(resolved)
     if resolved.role == "prefill":
-        maximum = _MS / prefill_ms(profile, workload)
+        maximum = _MS / (prefill_ms(profile, workload) * batch_share(profile, workload, math.inf, step))
         return RoleCapacity(min(each, maximum) * replicas, maximum * replicas, maximum * replicas, 1, 0.0)
-    apart = resolved.role == "decode"
-    now, full = at_rate(profile, workload, each, at_once, decodes_only=apart)
+    now, full = at_rate(profile, workload, each, at_once, step_tokens=step)
     covered = covered_requests(profile, workload, at_once)
-    limit = token_limit_ms(profile, workload, resolved.model.objectives)
+    allowed = limits(resolved, profile, workload)
     within = full
-    if limit is not None:
-        within = best_within(profile, workload, limit, at_once, decodes_only=apart)
+    if not allowed.are_none:
+        within = best_within(profile, workload, allowed, at_once, step_tokens=step)
     return RoleCapacity(
         min(each, now.requests_per_second) * replicas,
         full.requests_per_second * replicas,
@@ -400,16 +522,17 @@ def serves_its_peak(resolved: ResolvedWorkers) -> bool | None:
         serves = capacity.objective_requests_per_second >= peak
         return None if capacity.is_objective_at_least and not serves else serves
     profile, workload = speeds(resolved), resolved.traffic.means
-    at_once = concurrent_requests(workload, worker_sizing(resolved))
+    at_once = concurrent_requests(resolved, workload)
     if profile is None or at_once < 1:
         return None
     each, covered = (
         worker_requests_per_second(resolved, resolved.workers.maximum),
         covered_requests(profile, workload, at_once),
     )
-    if operation(profile, workload, covered).requests_per_second >= each:
+    step = prompt_step_tokens(resolved)
+    if operation(profile, workload, covered, step_tokens=step).requests_per_second >= each:
         return True
-    serves = at_rate(profile, workload, each, covered)[1].requests_per_second >= each
+    serves = at_rate(profile, workload, each, covered, step_tokens=step)[1].requests_per_second >= each
     return serves or (False if covered == at_once else None)
 
 
@@ -463,7 +586,7 @@ def min_time_per_output_token_ms(
     profile = speeds(roles[-1], means=means)
     if profile is None:
         return None
-    alone = operation(profile, means or roles[-1].traffic.means, 1, decodes_only=True)
+    alone = operation(profile, means or roles[-1].traffic.means, 1, step_tokens=0)
     return alone.time_per_output_token_ms
 
 

@@ -49,6 +49,11 @@ class ResolvedWorkers:
         """The requests that the workers' deployment has to serve."""
         return deployment_traffic(self.blueprint.spec, self.model, self.deployment)
 
+    @property
+    def objectives(self) -> spec.Objectives:
+        """The model's objectives; none for a deployment of batch alone, for whose answers nobody waits."""
+        return self.model.objectives if self.traffic.is_waited_for else spec.Objectives()
+
     def with_replicas(self, replicas: int) -> ResolvedWorkers:
         """Return the workers with another maximum number, and so another part of the requests."""
         given = self.workers.replicas

@@ -397,6 +397,8 @@ def _lengths(lengths: ModelWorkload | RequestLengths, rate: float) -> Workload:
     return Workload.model_construct(
         input_tokens=mean_tokens(lengths.input_tokens),
         output_tokens=mean_tokens(lengths.output_tokens),
+        longest_input_tokens=stated_maximum(lengths.input_tokens),
+        longest_output_tokens=stated_maximum(lengths.output_tokens),
         shared_prefix_ratio=lengths.shared_prefix_ratio,
         peak_requests_per_second=rate,
     )
@@ -419,5 +421,6 @@ def _together(ways: tuple[WayIn, ...]) -> Traffic:
         shared_prefix_ratio=shared / prompts if prompts else 0.0,
         peak_requests_per_second=rate,
         images=next((each.images for each in waiting if each.images), None),
+        parts=tuple(waiting),
     )
     return Traffic(ways, means)

@@ -6,7 +6,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import reduce
 from itertools import groupby
 
-from inference_blueprints.serving.engines.worker_sizing import worker_sizing
 from inference_blueprints.serving.performance import (
     concurrent_requests,
     full_requests_per_second,
@@ -126,7 +125,7 @@ def deployment_capacity(roles: tuple[ResolvedWorkers, ...], way: WayIn | None = 
     """
     decoding, traffic = roles[-1], roles[0].traffic
     means = way.means if way else traffic.means
-    at_once = concurrent_requests(means, worker_sizing(decoding))
+    at_once = concurrent_requests(decoding, means)
     ranks = decoding.workers.maximum * decoding.data_parallel_size
     known = [role_capacity(each, means=means) for each in roles]
     speeds = [each for each in known if each]

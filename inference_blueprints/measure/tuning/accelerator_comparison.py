@@ -19,10 +19,11 @@ from inference_blueprints.serving.checks.capability_checks import capability_fin
 from inference_blueprints.serving.engines import ENGINES
 from inference_blueprints.serving.performance import (
     ProfileFinder,
+    limits,
     operation,
+    prompt_step_tokens,
     role_capacity,
     speeds,
-    token_limit_ms,
 )
 from inference_blueprints.serving.resolved import catalog_name, resolve
 from inference_blueprints.spec.types import Blueprint, Pool
@@ -232,7 +233,7 @@ def _simulated(
         if profile is None or capacity is None:
             continue
         workload = resolved.traffic.means
-        limit = token_limit_ms(profile, workload, resolved.model.objectives)
+        allowed = limits(resolved, profile, workload)
         workers = kind.accelerator_count // size
         split = f"{counted(workers, 'worker')} with {counted(size, 'device')} each"
         if profile.model != resolved.device_shape.name:
@@ -242,12 +243,17 @@ def _simulated(
         if capacity.is_objective_at_least:
             split += ", with no more requests at once than the latency profile reaches"
         price = prices.usd_per_hour(kind.name, _ON_DEMAND)
-        alone = operation(profile, workload, 1).time_per_output_token_ms
-        if limit is not None and alone > limit:
-            why = (
-                f"{split}: {alone:,.0f} ms per token for one request alone, the objective is {limit:,.0f} ms"
+        alone = operation(profile, workload, 1, step_tokens=prompt_step_tokens(resolved))
+        too_slow = [
+            f"{split}: {took:,.0f} ms per {of} for one request alone, the objective is {limit:,.0f} ms"
+            for took, limit, of in (
+                (alone.time_per_output_token_ms, allowed.token_ms, "token"),
+                (alone.request_ms, allowed.request_ms, "request"),
             )
-            yield ComparedInstance(kind.family, kind.name, engine, None, None, price, _TOO_SLOW, why)
+            if took > limit
+        ]
+        if too_slow:
+            yield ComparedInstance(kind.family, kind.name, engine, None, None, price, _TOO_SLOW, too_slow[0])
             continue
         answers = capacity.objective_requests_per_second * workers
         speed = answers * workload.output_tokens

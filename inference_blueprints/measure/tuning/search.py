@@ -24,7 +24,7 @@ from inference_blueprints.measure.tuning.candidates import TuningCandidate, Work
 from inference_blueprints.measure.tuning.evaluation import Evaluator
 from inference_blueprints.measure.tuning.replayed_workload import Demand
 from inference_blueprints.serving.estimates.request_estimates import unique_tokens
-from inference_blueprints.serving.performance import best_within, operation, prefill_ms
+from inference_blueprints.serving.performance import Limits, batch_share, best_within, operation, prefill_ms
 from inference_blueprints.spec.types import EACH_TOKEN, FIRST_TOKEN, WHOLE_REQUEST, LatencyKind, Objective
 
 #: The arithmetic takes requests for alike. A replay may do better by so much: one in ten requests may be as
@@ -70,16 +70,21 @@ def workers_needed(workers: SimulatedWorkers, demand: Demand, objectives: Sequen
     if prefill > first_limit_ms * OPTIMISM:
         return None
     if workers.role == "prefill":
-        each = alike = _MS / prefill
+        share = batch_share(profile, means, math.inf, workers.settings.max_num_batched_tokens)
+        each = alike = _MS / (prefill * share)
     else:
-        alone = operation(profile, means, 1, decodes_only=True)
+        alone = operation(profile, means, 1, step_tokens=0)
         if alone.time_per_output_token_ms > token_ms:
             return None
-        apart = workers.role == "decode"
-        each = best_within(profile, means, token_ms, at_once, decodes_only=apart).requests_per_second
+        step = 0 if workers.role == "decode" else workers.settings.max_num_batched_tokens
+        each = best_within(
+            profile, means, Limits(token_ms, math.inf), at_once, step_tokens=step
+        ).requests_per_second
         likely_ms = min(token_limit_ms, (whole_ms - prefill) / later_tokens)
         limit_ms = max(likely_ms, alone.time_per_output_token_ms)
-        alike = best_within(profile, means, limit_ms, at_once, decodes_only=apart).requests_per_second
+        alike = best_within(
+            profile, means, Limits(limit_ms, math.inf), at_once, step_tokens=step
+        ).requests_per_second
     # After the last arrival, requests may still wait for as long as the objective of the first token allows.
     tail = 1.0 + first_limit_ms / _MS / demand.seconds
     rate = means.peak_requests_per_second

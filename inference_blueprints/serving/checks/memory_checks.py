@@ -19,10 +19,12 @@ from inference_blueprints.serving.estimates.memory_estimate import MemoryEstimat
 from inference_blueprints.serving.estimates.node_copies import SIDECAR_MEMORY_MIB, uses_node_cache
 from inference_blueprints.serving.estimates.request_estimates import (
     decode_seconds,
+    held_tokens,
     prefill_seconds,
     request_seconds,
     worker_requests_per_second,
 )
+from inference_blueprints.serving.estimates.request_lengths import parts
 from inference_blueprints.serving.estimates.worker_figures import Sizing
 from inference_blueprints.serving.nodes.node_share import node_share
 from inference_blueprints.serving.performance import fewest_replicas, serves_its_peak
@@ -247,13 +249,12 @@ def _kv_tokens(resolved: ResolvedWorkers) -> int:
     """Return the tokens that each rank must hold at the peak."""
     workload = resolved.traffic.means
     return kv_tokens_needed(
-        input_tokens=workload.input_tokens,
-        output_tokens=0 if resolved.role == "prefill" else workload.output_tokens,
+        shared_tokens=workload.input_tokens * workload.shared_prefix_ratio,
+        held=held_tokens(parts(workload), resolved.model.objectives, writes=resolved.role != "prefill"),
         requests_per_second=worker_requests_per_second(
             resolved, resolved.workers.maximum * resolved.data_parallel_size
         ),
         seconds_per_request=_held_seconds(resolved),
-        shared_prefix_ratio=workload.shared_prefix_ratio,
     )
 
 

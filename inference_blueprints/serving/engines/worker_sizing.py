@@ -16,7 +16,7 @@ from inference_blueprints.serving.estimates.memory_estimate import (
     image_memory,
     with_draft,
 )
-from inference_blueprints.serving.estimates.request_estimates import request_seconds, unique_tokens
+from inference_blueprints.serving.estimates.request_estimates import held_tokens, unique_tokens
 from inference_blueprints.serving.estimates.worker_figures import Sizing
 from inference_blueprints.serving.resolved import ResolvedWorkers
 
@@ -63,9 +63,9 @@ def worker_sizing(resolved: ResolvedWorkers) -> Sizing:
     """Return lengths, batch sizes and KV cache of a worker's data parallel rank.
 
     The longest request is that of the workload with its tail, limited by the model's context and the KV
-    cache. The number of concurrent sequences is the number of mean requests that fit the KV cache, rounded
-    down to a power of two: more would only preempt each other. Where each sequence has a part of the cache of
-    its own, it is the number of longest requests. The user's own settings are used unchanged.
+    cache. The number of concurrent sequences is the number of requests that fit the KV cache for 99 % of the
+    time, rounded down to a power of two: more would only preempt each other. Where each sequence has its own
+    part of the cache, it is the number of longest requests. The user's own settings are used unchanged.
     """
     engine = engine_of(resolved)
     names, memory = engine.argument_names, worker_memory(resolved)
@@ -74,7 +74,10 @@ def worker_sizing(resolved: ResolvedWorkers) -> Sizing:
     block_size = _given(resolved, names.block_size, engine.block_size)
     kv_tokens = memory.kv_tokens // block_size * block_size
     step_tokens = _step_tokens(resolved)
-    sequences = min(kv_tokens / held_tokens(resolved), step_tokens)
+    held = held_tokens(
+        [way.means for way in resolved.traffic.ways] or [resolved.traffic.means], resolved.model.objectives
+    )
+    sequences = min(held.fitting(kv_tokens), step_tokens)
     kept = engine.usable_cache_share(resolved)
     length = user_set_length(resolved) or min(_wanted_length(resolved), kv_tokens)
     places = engine.places(resolved, kv_tokens, length)
@@ -89,20 +92,6 @@ def worker_sizing(resolved: ResolvedWorkers) -> Sizing:
         host_kv_tokens=kept_tokens(resolved, memory, block_size, kept * host_cache_mib(resolved)),
         nvme_kv_tokens=kept_tokens(resolved, memory, block_size, kept * nvme_cache_mib(resolved)),
     )
-
-
-def held_tokens(resolved: ResolvedWorkers) -> float:
-    """Return the mean unshared tokens of a request that runs, over all ways in.
-
-    Weighted by the requests that run at a time, and not by those that arrive: requests per second times
-    seconds per request. A long prompt stays for longer than a short one.
-    """
-    ways, objectives = resolved.traffic.ways, resolved.model.objectives
-    if len(ways) < 2:  # noqa: PLR2004 - one has nothing to be weighted with
-        return unique_tokens(resolved.traffic.means)
-    running = [way.means.peak_requests_per_second * request_seconds(way.means, objectives) for way in ways]
-    held = (each * unique_tokens(way.means) for each, way in zip(running, ways, strict=True))
-    return sum(held) / sum(running)
 
 
 def _of_images(memory: MemoryEstimate) -> Sizing:

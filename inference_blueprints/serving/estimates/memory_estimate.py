@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 
+from inference_blueprints.serving.estimates.request_estimates import HeldTokens
 from inference_blueprints.serving.resolved import ResolvedWorkers
 from inference_catalog import Accelerator, Model, Pipeline
 from inference_contracts.records import dataclass
@@ -156,33 +157,30 @@ def _activation_width(model: Model, tensor_parallel_size: int, data_parallel_siz
 
 def kv_tokens_needed(
     *,
-    input_tokens: int,
-    output_tokens: int,
+    shared_tokens: float,
+    held: HeldTokens,
     requests_per_second: float,
     seconds_per_request: float,
-    shared_prefix_ratio: float = 0.0,
 ) -> int:
     """Return the tokens of KV cache that a worker needs at its share of the peak.
 
     ::
 
         concurrent = max(1, requests_per_second * seconds_per_request)         (Little's law)
-        shared     = input_tokens * shared_prefix_ratio                        (held once for all requests)
-        tokens     = shared + concurrent * (input_tokens - shared + output_tokens)
+        tokens     = shared + concurrent * mean + 2.33 * sqrt(concurrent * variance)
 
+    With the last part, they suffice for 99 % of the time; it is 0 if all requests are as long as the mean.
     Every request counts with its complete answer, because it holds it at its end. One shared prefix is
     assumed. A workload with many prefixes needs more tokens, or has fewer cache hits.
 
-    input_tokens, output_tokens: Mean tokens of a prompt and of an answer.
+    shared_tokens: Tokens that all prompts have in common, held once.
+    held: What each request holds beside them.
     requests_per_second: Peak rate that arrives at this worker: the model's peak divided by its replicas.
     seconds_per_request: Mean duration of a request: time to first token, and that of each further token (see
         `answer_time`).
-    shared_prefix_ratio: Share of the prompt that all requests have in common, 0 to below 1.
     Returns: Tokens, rounded up.
     """
-    concurrent = max(1.0, requests_per_second * seconds_per_request)
-    shared = input_tokens * shared_prefix_ratio
-    return math.ceil(shared + concurrent * (input_tokens - shared + output_tokens))
+    return math.ceil(shared_tokens + held.needed(max(1.0, requests_per_second * seconds_per_request)))
 
 
 #: Largest feature maps of the decoder that exist at once: input and output of the convolution after the last

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import inference_catalog as catalog
+from inference_blueprints.serving.estimates.request_lengths import answers, computed_prompts
 from inference_blueprints.serving.resolved import ResolvedWorkers
 from inference_blueprints.serving.traffic import TAIL_FACTOR, Traffic
 from inference_blueprints.spec import types as spec
@@ -71,6 +73,67 @@ _MEGAPIXEL = 1e6
 def unique_tokens(workload: spec.Workload) -> float:
     """Return the mean unshared tokens of a request: those that it adds to the KV cache."""
     return workload.input_tokens * (1.0 - workload.shared_prefix_ratio) + workload.output_tokens
+
+
+#: So many standard deviations above its mean, the sum of many requests stays for 99 % of the time.
+_DEVIATIONS = 2.33
+
+
+@dataclass(frozen=True, slots=True)
+class HeldTokens:
+    """Unshared tokens of the KV cache that a running request adds, with its complete answer."""
+
+    mean: float
+    variance: float
+    """`mean`, `variance`: Over the requests that run at a time, not over those that arrive: a long answer
+    stays for longer than a short one."""
+
+    def needed(self, requests: float) -> float:
+        """Return the tokens that so many requests at once have or stay below for 99 % of the time."""
+        return requests * self.mean + _DEVIATIONS * math.sqrt(requests * self.variance)
+
+    def fitting(self, tokens: float) -> float:
+        """Return the requests at once that need no more than so many tokens."""
+        if tokens <= 0 or not self.variance:
+            return tokens // self.mean
+        # A quadratic equation in the square root of the requests.
+        deviation = _DEVIATIONS * math.sqrt(self.variance)
+        root = (math.sqrt(deviation**2 + 4.0 * self.mean * tokens) - deviation) / (2.0 * self.mean)
+        return root**2
+
+
+def held_tokens(
+    ways: Sequence[spec.Workload], objectives: spec.Objectives, *, writes: bool = True
+) -> HeldTokens:
+    """Return what the running requests of some ways in hold.
+
+    ways: Requests of each way in.
+    writes: Whether the workers also write the answers. Those for prefill hold each prompt for as long.
+    """
+    if len(ways) == 1 and ways[0].longest_input_tokens is None and ways[0].longest_output_tokens is None:
+        own = unique_tokens(ways[0])
+        return HeldTokens(own if writes else own - ways[0].output_tokens, 0.0)
+    running, means, squares = [], [], []
+    for way in ways:
+        prompt, answer = computed_prompts(way), answers(way)
+        mean, variance = prompt.mean, prompt.moment(2) - prompt.mean**2
+        seconds = prefill_seconds(objectives)
+        if writes:
+            seconds = request_seconds(way, objectives)
+            each = time_per_output_token_seconds(objectives)
+            first = max(0.0, prefill_seconds(objectives) - each)
+            # Weighted by how long a request runs, which is `first` and `each` for every token.
+            whole = first + each * answer.mean
+            long = (first * answer.mean + each * answer.moment(2)) / whole
+            mean += long
+            variance += (first * answer.moment(2) + each * answer.moment(3)) / whole - long**2
+        running.append(way.peak_requests_per_second * seconds)
+        means.append(mean)
+        squares.append(variance + mean**2)
+    total = math.fsum(running)
+    mean = math.fsum(count * each for count, each in zip(running, means, strict=True)) / total
+    square = math.fsum(count * each for count, each in zip(running, squares, strict=True)) / total
+    return HeldTokens(mean, max(0.0, square - mean**2))
 
 
 def request_seconds(workload: spec.Workload, objectives: spec.Objectives) -> float:

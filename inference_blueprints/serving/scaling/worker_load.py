@@ -11,16 +11,20 @@ from inference_blueprints.serving.estimates.worker_start import worker_start
 from inference_blueprints.serving.performance import (
     Operation,
     at_rate,
+    batch_share,
     best_within,
     concurrent_requests,
     covered_requests,
+    limits,
     operation,
     prefill_ms,
+    prompt_step_tokens,
+    prompts_of_step,
     speeds,
-    token_limit_ms,
     uncovered,
 )
 from inference_blueprints.serving.resolved import ResolvedWorkers
+from inference_blueprints.spec.types import WHOLE_REQUEST
 from inference_catalog import LatencyProfile
 from inference_contracts.number_text import number
 from inference_contracts.records import dataclass
@@ -117,9 +121,9 @@ def _computed_load(resolved: ResolvedWorkers) -> WorkerLoad:
     """Return what one worker of a role carries, from its latency profile (simulated) or its KV cache."""
     profile, workload = speeds(resolved), resolved.traffic.means
     ranks = resolved.data_parallel_size
-    at_once = max(1, concurrent_requests(workload, worker_sizing(resolved)))
+    at_once = max(1, concurrent_requests(resolved))
     held = float(at_once * ranks)
-    limit_seconds = prefill_seconds(resolved.model.objectives)
+    limit_seconds = prefill_seconds(resolved.objectives)
     waiting = float(ranks)
     waiting_reason = "one request may wait per worker, because no latency profile says how long it takes"
     if profile is None:
@@ -127,16 +131,35 @@ def _computed_load(resolved: ResolvedWorkers) -> WorkerLoad:
         requests = 1 if resolved.role == "prefill" else at_once
         return WorkerLoad(requests * ranks, waiting, reason, waiting_reason, held)
     if not uncovered(profile, workload, "prefill"):
-        prompt_ms = prefill_ms(profile, workload)
-        waiting = max(1.0, limit_seconds * _MS / prompt_ms)
+        limit_ms = min(limit_seconds * _MS, limits(resolved, profile, workload).request_ms)
+        waiting, prompt_ms, are_together = _waiting(resolved, profile, limit_ms)
+        together = ", with those that share its steps" if are_together else ""
         waiting_reason = (
-            f"a prompt takes {prompt_ms:.0f} ms (simulated), so {waiting:.1f} waiting "
-            f"prompts of a worker have their first token within {limit_seconds * _MS:.0f} ms"
+            f"a prompt takes {prompt_ms:.0f} ms (simulated{together}), so {waiting:.1f} waiting "
+            f"prompts of a worker have their first token within {limit_ms:.0f} ms"
         )
     if resolved.role == "prefill":
         return WorkerLoad(waiting, waiting, f"because {waiting_reason}", waiting_reason, max(waiting, held))
     best, reason = _best(resolved, profile, at_once)
     return WorkerLoad(best.concurrent_requests, waiting, reason, waiting_reason, held)
+
+
+def _waiting(
+    resolved: ResolvedWorkers, profile: LatencyProfile, limit_ms: float
+) -> tuple[float, float, bool]:
+    """Return how many waiting prompts begin in time, the time of each, and whether they share steps.
+
+    limit_ms: Longest time to the first token.
+    """
+    workload, step = resolved.traffic.means, worker_sizing(resolved).max_num_batched_tokens
+    alone = prefill_ms(profile, workload)
+    full = prompts_of_step(profile, workload, step)
+    for prompts in (full, *range(math.ceil(full) - 1, 1, -1)):
+        each = alone * batch_share(profile, workload, prompts, step)
+        if prompts * each <= limit_ms and each < alone:
+            # More than fill a step wait for the next one.
+            return (limit_ms / each if prompts == full else float(prompts)), each, True
+    return max(1.0, limit_ms / alone), alone, False
 
 
 def request_seconds(resolved: ResolvedWorkers) -> float | None:
@@ -151,37 +174,33 @@ def request_seconds(resolved: ResolvedWorkers) -> float | None:
     if stated is not None:
         if covered_requests(profile, means, stated) < stated:
             return None
-        at_stated = operation(profile, means, stated, decodes_only=resolved.role == "decode")
+        at_stated = operation(profile, means, stated, step_tokens=prompt_step_tokens(resolved))
         return at_stated.request_ms / _MS
-    best, _ = _best(resolved, profile, max(1, concurrent_requests(means, worker_sizing(resolved))))
+    best, _ = _best(resolved, profile, max(1, concurrent_requests(resolved)))
     return best.concurrent_requests / best.requests_per_second
 
 
 def _best(resolved: ResolvedWorkers, profile: LatencyProfile, at_once: int) -> tuple[Operation, str]:
     """Return the operation of a worker with the most load within the objectives, and why it is that."""
-    workload, apart = resolved.traffic.means, resolved.role == "decode"
-    waited = resolved.traffic.is_waited_for
-    limit = token_limit_ms(profile, workload, resolved.model.objectives) if waited else None
-    real_time = resolved.model.real_time if waited else None
-    deadline = real_time.deadline_millis if real_time else None
-    if limit is None and deadline is None:
-        _, best = at_rate(profile, workload, 0.0, at_once, decodes_only=apart)
+    workload, step = resolved.traffic.means, prompt_step_tokens(resolved)
+    allowed = limits(resolved, profile, workload)
+    if allowed.are_none:
+        _, best = at_rate(profile, workload, 0.0, at_once, step_tokens=step)
         reason = "at its highest rate (simulated)"
     else:
-        # Prefill workers have taken their part of the time before a decode worker begins, if it is known.
-        has_prompt = apart and not uncovered(profile, workload, "prefill")
-        before = prefill_ms(profile, workload) if has_prompt else 0.0
-        best = best_within(
-            profile,
-            workload,
-            math.inf if limit is None else limit,
-            at_once,
-            request_ms=math.inf if deadline is None else deadline - before,
-            decodes_only=apart,
-        )
-        parts = [] if limit is None else [f"{number(limit, 4)} ms per output token"]
-        parts += [f"the deadline of {deadline:g} ms"] if deadline else []
-        reason = f"within {' and '.join(parts)} (simulated)"
+        best = best_within(profile, workload, allowed, at_once, step_tokens=step)
+        token = [] if allowed.token_ms == math.inf else [f"{number(allowed.token_ms, 4)} ms per output token"]
+        reason = f"within {' and '.join([*token, *_whole(resolved)])} (simulated)"
     if best.concurrent_requests == covered_requests(profile, workload, at_once) < at_once:
         reason += ", the most that its latency profile reaches"
     return best, reason
+
+
+def _whole(resolved: ResolvedWorkers) -> list[str]:
+    """Return the tightest limit of a whole request as words; none without one."""
+    whole = [each for each in resolved.model.deciding_objectives if each.kind == WHOLE_REQUEST]
+    tightest = min(whole, key=lambda each: each.limit_ms, default=None)
+    if tightest is None:
+        return []
+    of = "the deadline of" if tightest.path[0] == "realTime" else "the whole request's"
+    return [f"{of} {tightest.limit_ms:g} ms"]

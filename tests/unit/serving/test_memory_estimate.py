@@ -15,6 +15,7 @@ from inference_blueprints.serving.estimates.memory_estimate import (
     estimate_memory,
     kv_tokens_needed,
 )
+from inference_blueprints.serving.estimates.request_estimates import HeldTokens
 
 REFERENCE = json.loads(Path(__file__).with_name("aiconfigurator_memory.json").read_text(encoding="utf-8"))
 CASES = [
@@ -172,11 +173,11 @@ def test_numbers_out_of_range_are_named(changes: dict[str, Any], message: str) -
     ids=["Little's law", "prefix held once", "one request at least"],
 )
 def test_kv_tokens_needed(rate: float, seconds: float, ratio: float, expected: int) -> None:
+    shared = 3000 * ratio
     needed = kv_tokens_needed(
-        input_tokens=3000,
-        output_tokens=200,
+        shared_tokens=shared,
+        held=HeldTokens(3200 - shared, 0.0),
         requests_per_second=rate,
         seconds_per_request=seconds,
-        shared_prefix_ratio=ratio,
     )
     assert needed == expected

@@ -18,7 +18,8 @@ from inference_blueprints.report.plan.sections.objectives import OBJECTIVES
 from inference_blueprints.report.plan.sections.tokens import TOKEN_PRICES, unknown_speeds
 from inference_blueprints.report.plan.summary import summarise
 from inference_blueprints.serving.checks.serving_checks import address_findings, serving_findings
-from inference_blueprints.serving.engines.worker_sizing import held_tokens
+from inference_blueprints.serving.estimates.request_estimates import held_tokens
+from inference_blueprints.serving.performance import role_capacity
 from inference_blueprints.serving.plan import build_plan
 from inference_blueprints.serving.resolved import resolve
 from inference_blueprints.serving.scaling.shift_of_plan import shift_configuration_of
@@ -161,13 +162,13 @@ def test_the_plan_says_how_long_the_requests_of_each_way_are() -> None:
 
 
 def test_a_deadline_is_reckoned_with_the_queue_s_own_requests() -> None:
-    """Red if a job of 16,000-token prompts takes the time of 1,000-token ones, as in an earlier release."""
+    """Red if a job of 13,000-token prompts takes the time of 1,000-token ones, as in an earlier release."""
 
     def day_of(found: LoadedBlueprint) -> BatchDaySummary:
         [day] = summarise(found.blueprint, build_plan(found.blueprint))[BATCH_DAYS]
         return day
 
-    lengths = {"inputTokens": {"mean": 16_000, "max": 30_000}, "outputTokens": {"mean": 100, "max": 200}}
+    lengths = {"inputTokens": {"mean": 13_000, "max": 16_000}, "outputTokens": {"mean": 100, "max": 200}}
     day, alone = day_of(loaded(workload=lengths)), day_of(loaded(workload=None))
     # Prompts of 20,000 tokens are longer than the latency profile.
     assert (day_of(loaded()).job_hours, day_of(loaded()).deadline_can_hold) == (None, None)
@@ -226,13 +227,13 @@ def test_queues_of_unlike_lengths_are_judged_by_their_time() -> None:
     days = queues(1, short=short)[BATCH_DAYS]
     assert [day.keeps_up for day in days] == [True, True]
     assert not any(day.is_late for day in days)
-    more = {**short, "load": {"requestsPerDay": 4_000_000}}
+    more = {**short, "load": {"requestsPerDay": 12_000_000}}
     assert [day.keeps_up for day in queues(1, short=more)[BATCH_DAYS]] == [False, False]
 
 
 def test_a_higher_peak_is_no_advice_for_a_late_queue() -> None:
     """Red if the plan advises more requests in real time, which leave the queue less."""
-    summary = queues(60, deadline=1)
+    summary = queues(40, deadline=1)
     assert summary[BATCH_DAYS][0].is_late
     assert "Add replicas, or raise the deadline." in notes(summary)
     assert "Raise the peak" not in notes(summary)
@@ -301,21 +302,44 @@ def test_long_prompts_may_not_hold_up_the_tokens_of_others() -> None:
 
 def test_running_requests_are_weighted_by_their_time() -> None:
     """Red if ten short requests a second hide two long ones, which fill the cache."""
-    blueprint = loaded(deployments=None).blueprint
-    tokens = held_tokens(resolve(blueprint, 0, 1)[0])
-    # Of 9/11 of 10 and 2 requests a second, 2 and 6 seconds long: 16.2 of 1,020 and 9.7 of 20,100 tokens.
-    assert tokens == pytest.approx(8180, rel=0.02)
+    lengths = {"inputTokens": 20_000, "outputTokens": 100}
+    text = ADS.replace("{mean: 1000, max: 4000}", "1000")
+    document = yaml.safe_load(text)
+    [queue] = document["spec"]["batch"]["queues"]
+    queue["workload"] = lengths
+    del queue["deployments"]
+    blueprint = parse_blueprint(yaml.safe_dump(document), "ads.yaml").blueprint
+    [night] = resolve(blueprint, 0, 1)
+    held = held_tokens([way.means for way in night.traffic.ways], night.objectives)
+    # Of 9/11 of 10 and 2 requests a second, 1.95 and 5.95 seconds long: 15.95 of 1,020 and 9.74 of 20,100
+    # tokens. Their variance is that between both ways: 0.621 * 0.379 * 19,080**2.
+    assert held.mean == pytest.approx(8252, rel=1e-3)
+    assert held.variance == pytest.approx(0.6209 * 0.3791 * 19_080**2, rel=1e-3)
 
 
-def test_a_deadline_decides_what_a_worker_carries() -> None:
-    """Red if only the objective per token limits the requests at once."""
+@pytest.mark.parametrize(
+    ("objectives", "decides"),
+    [
+        ({"requestMs": {"p99": 5000}}, True),
+        ({"timeToFirstTokenMs": {"p95": 500}}, True),
+        ({"timeToFirstTokenP90Ms": 500}, False),
+        ({}, False),
+    ],
+)
+def test_a_deadline_decides_what_a_worker_carries(objectives: dict[str, Any], *, decides: bool) -> None:
+    """Red if only `objectives` limit the requests at once, or if the targets of older files change."""
     blueprint = load_blueprint("real-time").blueprint
     [model] = blueprint.spec.models
     [workers] = resolve(blueprint, 0, 0)
-    late = replace(workers, model=model.model_copy(update={"real_time": None, "objectives": Objectives()}))
-    short = replace(workers, model=model.model_copy(update={"objectives": Objectives()}))
-    assert worker_load(short).requests < worker_load(late).requests
-    assert "the deadline of 300 ms" in worker_load(short).reason
+    stated = {"objectives": Objectives.model_validate(objectives)}
+    short = replace(workers, model=model.model_copy(update=stated))
+    late = replace(workers, model=model.model_copy(update={"real_time": None, **stated}))
+    assert (worker_load(short).requests < worker_load(late).requests) == decides
+    assert ("the deadline of 300 ms" in worker_load(short).reason) == decides
+    capacity, without = role_capacity(short), role_capacity(late)
+    assert capacity is not None
+    assert without is not None
+    assert (capacity.objective_requests_per_second < without.objective_requests_per_second) == decides
 
 
 def elastic(*deployments: str) -> ShiftConfiguration:
@@ -349,13 +373,20 @@ def test_objectives_do_not_hold_where_nobody_waits() -> None:
     [model] = document["spec"]["models"]
     model["weights"]["revision"] = "b968826d9c46dd6066d109eabc6255188de91218"
     model["objectives"] = {"timeToFirstTokenMs": {"p95": 1}, "requestMs": {"p99": 5000}}
-    document["spec"]["batch"]["queues"][0]["workload"]["inputTokens"] = {"mean": 12000, "max": 30000}
+    document["spec"]["batch"]["queues"][0]["workload"]["inputTokens"] = {"mean": 6000, "max": 24000}
     found = parse_blueprint(yaml.safe_dump(document), "ads.yaml")
     text = "\n".join(map(str, serving_findings(found.blueprint)))
     assert "of deployment 'live' takes" in text
     assert "deployment 'night'" not in text
     [night] = resolve(found.blueprint, 0, 1)
     assert worker_load(night).reason == "at its highest rate (simulated)"
+    slow = {"requestMs": {"p99": 700}, "timePerOutputTokenMs": {"p90": 20}}
+    hurried = replace(
+        night, model=night.model.model_copy(update={"objectives": Objectives.model_validate(slow)})
+    )
+    capacity = role_capacity(hurried)
+    assert capacity is not None
+    assert capacity.objective_requests_per_second == capacity.full_requests_per_second
     plan = build_plan(found.blueprint)
     planned = summarise(found.blueprint, plan)[OBJECTIVES]
     assert {each.deployment for each in planned} == {"live"}

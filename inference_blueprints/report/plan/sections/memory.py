@@ -116,7 +116,7 @@ def _summarise(resolved: ResolvedWorkers) -> MemorySummary:
         longest_request_tokens=sizing.max_model_len,
         longest_by_way=tuple(map(_of_way, resolved.traffic.ways)),
         mean_request_tokens=workload.input_tokens + workload.output_tokens,
-        concurrent_requests=ranks * concurrent_requests(workload, sizing),
+        concurrent_requests=ranks * concurrent_requests(resolved),
     )
 
 

@@ -18,6 +18,7 @@ from inference_blueprints.report.plan.sections.pools import POOLS
 from inference_blueprints.report.plan.sections.processes import PROCESSES
 from inference_blueprints.report.pricing.rates import share_of
 from inference_blueprints.report.tables import TextTable
+from inference_blueprints.serving.estimates.request_lengths import parts
 from inference_blueprints.serving.performance import (
     NO_PROFILE,
     full_requests_per_second,
@@ -44,7 +45,7 @@ class TokenPrice:
     concurrent_requests: int
     """Requests at once in a worker, at that rate."""
     time_per_output_token_ms: float
-    """Mean time between two tokens of an answer, at that rate."""
+    """Mean time between two tokens of an answer, at that rate; 0 for answers of one token."""
     usd_per_million_tokens: float | None
     usd_per_million_output_tokens: float | None
     """`usd_per_million_tokens`, `usd_per_million_output_tokens`: Over all tokens, and if output carries all;
@@ -52,6 +53,9 @@ class TokenPrice:
     usd_per_million_tokens_full: float | None
     """Over all tokens, with every worker as busy as it can be; None if a price is unknown, or if the latency
     profile ends before."""
+    counts_all_lengths: bool
+    """Whether the figures are means over prompts of all lengths. Otherwise each prompt counts as long as the
+    mean, because the file states no longest one."""
 
     @property
     def carries_the_peak(self) -> bool:
@@ -142,6 +146,7 @@ def _token_price(
         usd_per_million_tokens=_per_million(usd, rate * both),
         usd_per_million_output_tokens=_per_million(usd, rate * workload.output_tokens),
         usd_per_million_tokens_full=None if full is None else _per_million(usd, full * both),
+        counts_all_lengths=all(way.longest_input_tokens is not None for way in parts(workload)),
     )
 
 
@@ -171,7 +176,7 @@ def _token_price_row(price: TokenPrice) -> tuple[str, ...]:
     return (
         f"{price.model}/{price.deployment}",
         f"{number(price.requests_per_second)} of {number(price.peak_requests_per_second)}",
-        f"{price.time_per_output_token_ms:.1f}",
+        f"{price.time_per_output_token_ms:.1f}" if price.time_per_output_token_ms else "-",
         usd(price.usd_per_million_tokens),
         usd(price.usd_per_million_output_tokens),
         usd(price.usd_per_million_tokens_full),
@@ -185,6 +190,12 @@ def _token_notes(prices: Sequence[TokenPrice]) -> Iterable[str]:
         "the workers can serve follows from the model's latency profile. The price of output tokens charges "
         "the whole cost to output."
     )
+    alike = [f"{each.model}/{each.deployment}" for each in prices if not each.counts_all_lengths]
+    if alike:
+        yield (
+            f"{few(alike, ', ')}: without 'max' of inputTokens, every prompt counts as long as the mean, "
+            "although long ones take longer than in proportion."
+        )
     yield from _not_carried(prices)
 
 
@@ -210,7 +221,7 @@ def _in_short(summary: PlanSummary) -> Iterator[ShortLine]:
         Label.CARRIES,
         few(
             f"{name}{number(each.requests_per_second)} of {number(each.peak_requests_per_second)} requests/s "
-            f"at the peak, {each.time_per_output_token_ms:.0f} ms per output token (simulated)"
+            f"at the peak{_each_token(each)} (simulated)"
             for name, each in zip(names, prices, strict=True)
         ),
     )
@@ -220,6 +231,12 @@ def _in_short(summary: PlanSummary) -> Iterator[ShortLine]:
     )
     for sentence in _not_carried(prices):
         yield Label.WARNINGS, sentence
+
+
+def _each_token(price: TokenPrice) -> str:
+    """Return the time per output token as a clause; empty for answers of one token."""
+    each = price.time_per_output_token_ms
+    return f", {each:.0f} ms per output token" if each else ""
 
 
 def _price_in_short(price: TokenPrice) -> str:

@@ -24,7 +24,12 @@ from inference_blueprints.spec.section import (
 from inference_blueprints.spec.sections.elasticity.keys import MeasuredStart, ReplicaRange, ScaledBy
 from inference_blueprints.spec.sections.gguf.keys import Gguf
 from inference_blueprints.spec.sections.images.keys import Media
-from inference_blueprints.spec.sections.models.objectives import Objective, Objectives, deadline_objective
+from inference_blueprints.spec.sections.models.objectives import (
+    LATENCY_NAMES,
+    Objective,
+    Objectives,
+    deadline_objective,
+)
 from inference_blueprints.spec.sections.stacks.keys import (
     Frontend,
     KvCache,
@@ -356,6 +361,17 @@ class Model(Section):
     @classmethod
     def _engine_decides_the_stack(cls, value: Any) -> Any:
         return cls.completed(value) if isinstance(value, dict) else value
+
+    @property
+    def deciding_objectives(self) -> tuple[Objective, ...]:
+        """The objectives that decide how many requests a worker carries, and so all that scales by them.
+
+        The deadline of `realTime` is one of them if the model states percentiles, such as `requestMs`. With
+        the short keys of earlier releases, or without objectives, it only judges: targets stay as they were.
+        """
+        stated = self.objectives.stated
+        decides = any(each.path[0] in LATENCY_NAMES for each in stated)
+        return (*stated, self.real_time.objective) if self.real_time and decides else stated
 
     @property
     def stated_objectives(self) -> tuple[Objective, ...]:

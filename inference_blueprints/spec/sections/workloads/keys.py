@@ -143,9 +143,15 @@ class Workload(Section):
     """Mean prompt length in tokens; 0 with images."""
     output_tokens: int = Field(default=0, ge=0)
     """Mean answer length in tokens; 0 if there is no text."""
+    longest_input_tokens: int | None = Field(default=None, exclude=True)
+    longest_output_tokens: int | None = Field(default=None, exclude=True)
+    """`longest_input_tokens`, `longest_output_tokens`: The longest that the file states: then lengths are
+    spread up to it. None if each has the mean length. Replays send requests of the mean length."""
     images: ImageRequests | None = None
     """Images that a request asks for."""
     shared_prefix_ratio: float = Field(default=0.0, ge=0.0, lt=1.0)
     """Fraction of prompt tokens that are a prefix shared with other requests."""
     peak_requests_per_second: float = Field(gt=0.0)
     """Requests per second at the peak."""
+    parts: tuple[Workload, ...] = Field(default=(), exclude=True)
+    """The requests of each way in, if several come together: the other figures are their means."""

@@ -56,7 +56,7 @@ def test_the_job_is_sized_priced_and_explained(document: dict[str, Any]) -> None
 def test_a_model_that_does_not_keep_up_is_named(document: dict[str, Any]) -> None:
     spec = document["spec"]
     spec["models"][0]["workload"] |= {"inputTokens": 600, "outputTokens": 200}
-    spec["models"][0]["deployments"][0]["aggregated"]["replicas"] = 2
+    spec["models"][0]["deployments"][0]["aggregated"]["replicas"] = 1
     text = table(summary_of(document), "Near real time")
     assert "It does not keep up" in text
 
