@@ -3,8 +3,9 @@
 The demand is that of ServeGen's services m-large, m-mid and m-small (`benchmarks/data/servegen.json`): rates
 that change evenly between the middles of windows of ten minutes, with random arrivals around them, in bins of
 a minute. The pool is sized to the peak of the counted days: sixty replicas. Each minute the function that a
-platform runs decides from the minutes before. Its settings follow from the goal and from days 1 to 4. The
-other days are no clean hold-out: they had been replayed before (`docs/capacity-shift-decisions.md`).
+platform runs decides from the minutes before. Its settings follow from the goal and from days 1 to 4. For the
+shift with places, the other days are no clean hold-out: they had been replayed before
+(`docs/capacity-shift-decisions.md`).
 
 - `shift` has both speeds: places of batch in the deployment that it shares with real time (60 s until batch
   has left) above floors of replicas (600 s until they are back).
@@ -22,13 +23,19 @@ line of code, and frees about as much: 2.3 points more to 5.7 points less. It le
 unmet: it keeps 0.1 % in two of six cases, the shift in five.
 
 Rows with `whole replicas` are those of a pool that models share, at three hand-over times. There the floors
-take the slope, and as many recent changes on top as the last eight days needed. `the best rule` is the best
-multiple of the last minutes, chosen by the counted days themselves among all that leave no more unmet; there
-is no such row where none does.
+take the slope, and as many recent changes on top as the last eight days needed; `shift_settings` chose the
+numbers on days 1 to 4. `the best rule` is the best multiple of the last minutes, chosen by the counted days
+themselves among all that leave no more unmet; there is no such row where none does. `tuned rule` is the one
+that frees most on days 2 to 4 with at most 0.1 % unmet. `low` and `high` are the ends of the range of
+`unmet`: the counted hours are drawn again, with repetition, and nine of ten draws are within it. Hours that
+follow each other are alike, so the true range is rather wider.
 
-Rows that begin with `pool` put two services and batch of 16 GPUs on one pool, with 20 and 16 GPUs at their
-peaks and 150 s of hand-over: GPUs that the shift needs for 0.1 % unmet and all deadlines, beside those of the
-clairvoyant bound, and of the cheapest rival that keeps both. Rivals are tuned on days 1 to 4.
+The thirds are each service by a third of its clients (number of the client modulo 3). No setting was chosen
+on them.
+
+Rows that begin with `pool` put two services and batch of 6, 16 or 26 GPUs on one pool, with 20 and 16 GPUs
+at their peaks and 150 s of hand-over: GPUs that the shift needs for 0.1 % unmet and all deadlines, beside
+those of the clairvoyant bound, and of the cheapest rival that keeps both. Rivals are tuned on days before.
 
 `not freed` is the share that is missing to a clairvoyant oracle, which frees all that real time does not need
 in each minute. `unmet` is the share of the demand for which there was no capacity. That is an upper limit,
@@ -38,24 +45,26 @@ within one minute: a worst case, because the traces do not say how it changes.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from bisect import bisect_left
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import product
-from pathlib import Path
+from statistics import fmean
 
 import numpy
 
 from benchmarks.harness.figure import Figure
+from benchmarks.harness.recorded_demand import HANDOVERS, SERVICES, THIRDS, TUNED_DAYS, demand_of
 from inference_blueprints.measure.shift_simulation.pool_simulation import (
     PoolDays,
     PoolRole,
     SimulatedBatch,
     simulated_pool,
 )
-from inference_blueprints.serving.autoscaling.request_rates import RequestRates, demand_per_minute
-from inference_contracts.units import MINUTES_PER_DAY
+from inference_contracts.units import MINUTES_PER_DAY, MINUTES_PER_HOUR
 from inference_decisions.capacity_shift.demand_history import Numbers
+from inference_decisions.capacity_shift.replica_forecast import handover_bins, smallest_before
 from inference_decisions.capacity_shift.shift_replay import (
     PoolDemand,
     SharingOutcome,
@@ -69,22 +78,22 @@ from inference_decisions.capacity_shift.shift_replay import (
 )
 from inference_decisions.capacity_shift.shift_view import ShiftSettings
 
-_DATA = Path(__file__).parent / "data"
-_SERVICES = ("m-large", "m-mid", "m-small")
-_REPLICAS = 60
-_SEED = 20261123
 _SETTINGS = ShiftSettings(action="shift")
-#: Name of the counted days, number of the first and of the one after the last, and whether rates jump.
 #: Largest unmet share that a setting may have on the days of the tuning.
 _GOAL_UNMET = 0.001
-_TUNED_DAYS = 4
 _MINUTES = (1, 2, 3, 5, 10, 20)
 _MARGINS = tuple(1.0 + number / 100 for number in range(61))
+#: Multiples of the best rule for whole replicas. Restless demand needs large ones.
+_RULE_MARGINS = tuple(1.0 + number / 100 for number in range(401))
+#: Draws of hours for the range of a share.
+_DRAWS = 1000
+#: Name of the counted days, number of the first and of the one after the last, and whether rates jump.
 _CASES = (("days 5 to 7", 4, 7, False), ("second week", 7, 14, False), ("days 5 to 7, steps", 4, 7, True))
 _Case = tuple[str, int, int, bool]
-_HANDOVERS = (600.0, 150.0, 30.0)
 #: Goals of what they do not free, in percent.
 _NOT_FREED = {("m-large", 150.0): 15.0, ("m-small", 150.0): 8.0}
+#: GPUs of batch on a pool.
+_BATCH = (6.0, 16.0, 26.0)
 _PAIRS = (("m-large", "m-small"), ("m-mid", "m-large"), ("m-small", "m-mid"))
 
 
@@ -92,40 +101,123 @@ def measure() -> list[Figure]:
     """Take the measurement."""
     with ProcessPoolExecutor() as processes:
         found = [
-            figure for figures in processes.map(_figures, product(_SERVICES, _CASES)) for figure in figures
+            figure for figures in processes.map(_figures, product(SERVICES, _CASES)) for figure in figures
         ]
-    for service, case in product(_SERVICES, _CASES[:2]):
-        found += _whole_replicas(service, case)
-    for pair, case in product(_PAIRS, _CASES[:2]):
-        found += _pools(pair, case)
-    return found
-
-
-def _whole_replicas(service: str, case: _Case) -> Iterator[Figure]:
-    days, first, end, _ = case
-    demand = _demand(service, first, end, steps=False)
-    for seconds in _HANDOVERS:
-        settings = replace(_SETTINGS, reclaim_seconds=seconds)
-        name = f"{service}, {days}, whole replicas, {seconds:g} s"
-        shift = replicas_only(demand, replica_floors(demand, seconds), settings)
-        goal = _NOT_FREED.get((service, seconds))
-        missing = 100.0 * (1.0 - shift.freed_of_oracle)
-        yield Figure(f"shifted_capacity {name}, not freed", missing, "%", goal=goal, simulated=True)
-        unmet = 100.0 * shift.unmet
-        yield Figure(f"shifted_capacity {name}, unmet", unmet, "%", goal=0.1, simulated=True)
-        rivals = (
-            replicas_only(demand, reactive(demand, *setting), settings)
-            for setting in product(_MINUTES, _MARGINS)
+        pools = list(processes.map(_pool, product(_PAIRS, _CASES[:2], _BATCH)))
+        parts = list(processes.map(_whole_replicas, product((*SERVICES, *THIRDS), _CASES[:2], HANDOVERS)))
+    found += [figure for each in parts if each.service in SERVICES for figure in each.figures()]
+    for case, seconds in product(_CASES[:2], HANDOVERS):
+        found += _of_thirds(
+            [
+                each
+                for each in parts
+                if each.service in THIRDS and (each.case, each.seconds) == (case, seconds)
+            ]
         )
-        found = [each for each in rivals if each.unmet <= shift.unmet]
-        if found:
-            best = 100.0 * (1.0 - max(each.freed_of_oracle for each in found))
-            beside = f"shifted_capacity {name}, not freed, beside the best rule"
+    return found + [figure for each in pools for figure in each]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _WholeReplicas:
+    """What floors of whole replicas came to."""
+
+    service: str
+    case: _Case
+    seconds: float
+    """The hand-over time."""
+    shift: SharingOutcome
+    unmet_range: tuple[float, float]
+    """The range of `shift.unmet`."""
+    rule: SharingOutcome | None
+    """The best multiple of the last minutes that leaves no more unmet. None if there is none."""
+    tuned_rule: SharingOutcome | None
+    """The best multiple with at most 0.1 % unmet on days 2 to 4. None if there is none."""
+
+    def figures(self) -> Iterator[Figure]:
+        """Yield the figures of one service."""
+        name = f"shifted_capacity {self.service}, {self.case[0]}, whole replicas, {self.seconds:g} s"
+        goal = _NOT_FREED.get((self.service, self.seconds))
+        missing = 100.0 * (1.0 - self.shift.freed_of_oracle)
+        yield Figure(f"{name}, not freed", missing, "%", goal=goal, simulated=True)
+        yield Figure(f"{name}, unmet", 100.0 * self.shift.unmet, "%", goal=0.1, simulated=True)
+        for end, share in zip(("low", "high"), self.unmet_range, strict=True):
+            yield Figure(f"{name}, unmet, {end}", 100.0 * share, "%", simulated=True)
+        if self.rule:
+            best = 100.0 * (1.0 - self.rule.freed_of_oracle)
+            beside = f"{name}, not freed, beside the best rule"
             yield Figure(beside, missing, "%", baseline=best, goal=1.0, simulated=True)
+        if self.tuned_rule:
+            missing = 100.0 * (1.0 - self.tuned_rule.freed_of_oracle)
+            yield Figure(f"{name}, tuned rule, not freed", missing, "%", simulated=True)
+            yield Figure(f"{name}, tuned rule, unmet", 100.0 * self.tuned_rule.unmet, "%", simulated=True)
 
 
-def _pools(pair: tuple[str, str], case: _Case) -> Iterator[Figure]:
-    days, first, end, _ = case
+def _whole_replicas(chosen: tuple[str, _Case, float]) -> _WholeReplicas:
+    service, case, seconds = chosen
+    demand = demand_of(service, case[1], case[2])
+    settings = replace(_SETTINGS, reclaim_seconds=seconds)
+    floors = replica_floors(demand, seconds)
+    shift = replicas_only(demand, floors, settings)
+    known = replace(demand, values=demand.values[: TUNED_DAYS * MINUTES_PER_DAY], first=MINUTES_PER_DAY)
+    by_result, tuned = (
+        rule and replicas_only(demand, reactive(demand, *rule), settings)
+        for rule in (_best_rule(demand, settings, shift.unmet), _best_rule(known, settings, _GOAL_UNMET))
+    )
+    return _WholeReplicas(
+        service=service,
+        case=case,
+        seconds=seconds,
+        shift=shift,
+        unmet_range=unmet_range(demand, floors, seconds),
+        rule=by_result,
+        tuned_rule=tuned,
+    )
+
+
+def _best_rule(demand: PoolDemand, settings: ShiftSettings, unmet: float) -> tuple[int, float] | None:
+    """Return the minutes and the multiple that free most with at most a share unmet. None if none does."""
+    found = []
+    for minutes in _MINUTES:
+
+        def outcome(margin: float, minutes: int = minutes) -> SharingOutcome:
+            return replicas_only(demand, reactive(demand, minutes, margin), settings)
+
+        # A larger multiple misses less and frees less.
+        number = bisect_left(_RULE_MARGINS, -unmet, key=lambda margin: -outcome(margin).unmet)
+        found += [
+            (outcome(margin).freed_hours, minutes, margin) for margin in _RULE_MARGINS[number : number + 1]
+        ]
+    return max(found)[1:] if found else None
+
+
+def unmet_range(demand: PoolDemand, floors: Numbers, seconds: float) -> tuple[float, float]:
+    """Return between what 90 % of the unmet shares are when the counted hours are drawn again."""
+    needed = numpy.minimum(demand.values, demand.replicas * demand.capacity)
+    served = smallest_before(floors, handover_bins(seconds) + 1)
+    hours = numpy.array([numpy.maximum(0.0, needed - served), needed])[:, demand.first :]
+    hours = hours.reshape(2, -1, MINUTES_PER_HOUR).sum(axis=2)
+    drawn = numpy.random.default_rng(1).integers(hours.shape[1], size=(_DRAWS, hours.shape[1]))
+    missing, asked = hours[:, drawn].sum(axis=2)
+    low, high = numpy.quantile(missing / asked, (0.05, 0.95))
+    return float(low), float(high)
+
+
+def _of_thirds(found: Sequence[_WholeReplicas]) -> Iterator[Figure]:
+    """Yield figures of the thirds of the services, which nothing was chosen on."""
+    (days, *_), seconds = found[0].case, found[0].seconds
+    name = f"shifted_capacity {len(found)} thirds of services, {days}, whole replicas, {seconds:g} s"
+    freed = [each.shift.freed_of_oracle for each in found]
+    beside = [(each.shift, each.rule) for each in found if each.rule]
+    yield Figure(f"{name}, not freed", 100.0 * (1.0 - fmean(freed)), "%", simulated=True)
+    unmet = [each.shift.unmet for each in found]
+    yield Figure(f"{name}, unmet, mean", 100.0 * fmean(unmet), "%", simulated=True)
+    yield Figure(f"{name}, unmet, largest", 100.0 * max(unmet), "%", goal=0.1, simulated=True)
+    more = sum(rule.freed_of_oracle > shift.freed_of_oracle for shift, rule in beside)
+    yield Figure(f"{name}, the best rule frees more", more, "thirds", goal=0.0, simulated=True)
+
+
+def _pool(chosen: tuple[tuple[str, str], _Case, float]) -> list[Figure]:
+    pair, (days, first, end, _), work = chosen
     roles = [
         _role(service, peak, priority, end)
         for service, peak, priority in zip(pair, (20, 16), (100, 80), strict=True)
@@ -133,7 +225,7 @@ def _pools(pair: tuple[str, str], case: _Case) -> Iterator[Figure]:
     minutes = len(roles[0].values)
     batch = SimulatedBatch(
         name="batch",
-        work=numpy.full(minutes, 16.0),
+        work=numpy.full(minutes, work),
         deadline_minutes=MINUTES_PER_DAY,
         accelerators=1,
         maximum=40,
@@ -146,18 +238,19 @@ def _pools(pair: tuple[str, str], case: _Case) -> Iterator[Figure]:
     }
     shift, bound = found.pop("shift"), found.pop("clairvoyant bound")
     needed, rival = shift.accelerators, min(each.accelerators for each in found.values() if each.keeps)
-    name = f"shifted_capacity pool of {' and '.join(pair)}, {days}"
-    yield Figure(
-        f"{name}, beside the bound", needed, "GPUs", baseline=bound.accelerators, goal=1.15, simulated=True
-    )
-    yield Figure(
-        f"{name}, beside the cheapest rival", needed, "GPUs", baseline=rival, goal=1.0, simulated=True
-    )
-    yield Figure(f"{name}, unmet", 100.0 * shift.worst, "%", goal=0.1, simulated=True)
+    name = f"shifted_capacity pool of {' and '.join(pair)} with batch of {work:g} GPUs, {days}"
+    beside = {"the bound": (bound.accelerators, 1.15), "the cheapest rival": (rival, 1.0)}
+    return [
+        *(
+            Figure(f"{name}, beside {way}", needed, "GPUs", baseline=other, goal=goal, simulated=True)
+            for way, (other, goal) in beside.items()
+        ),
+        Figure(f"{name}, unmet", 100.0 * shift.worst, "%", goal=0.1, simulated=True),
+    ]
 
 
 def _role(service: str, peak: int, priority: int, end: int) -> PoolRole:
-    values = _demand(service, 0, end, steps=False).values
+    values = demand_of(service, 0, end).values
     return PoolRole(
         name=service,
         values=values,
@@ -173,7 +266,7 @@ def _role(service: str, peak: int, priority: int, end: int) -> PoolRole:
 
 def _figures(chosen: tuple[str, _Case]) -> list[Figure]:
     service, (days, first, end, steps) = chosen
-    demand = _demand(service, first, end, steps=steps)
+    demand = demand_of(service, first, end, steps=steps)
     replayed = replay(demand, _SETTINGS)
     goals = not steps
     figures = list(_of(f"{service}, {days}, shift", both_speeds(demand, replayed, _SETTINGS), goals=goals))
@@ -183,7 +276,7 @@ def _figures(chosen: tuple[str, _Case]) -> list[Figure]:
     figures += _of(
         f"{service}, {days}, shift, replicas only", replicas_only(demand, lent, _SETTINGS), goals=False
     )
-    known = replace(demand, values=demand.values[: _TUNED_DAYS * MINUTES_PER_DAY], first=MINUTES_PER_DAY)
+    known = replace(demand, values=demand.values[: TUNED_DAYS * MINUTES_PER_DAY], first=MINUTES_PER_DAY)
     for means, outcome in (("", replicas_only), (", places", places_only)):
         for way, keep in _WAYS.items():
             kept = keep(demand, *_tuned(keep, outcome, known))
@@ -216,17 +309,6 @@ def _tuned(keep: _Keep, outcome: _Outcome, known: PoolDemand) -> tuple[int, floa
         return max(0.0, found.unmet - _GOAL_UNMET), -found.freed_hours
 
     return min(product(_MINUTES, _MARGINS), key=rank)
-
-
-def _demand(service: str, first: int, end: int, *, steps: bool) -> PoolDemand:
-    """Return the demand of days, with all days before as history."""
-    week = RequestRates.read(_DATA / f"servegen_{service}.csv")
-    second = RequestRates.read(_DATA / f"servegen_{service}_week_2.csv")
-    rates = RequestRates(week.windows + second.windows).between(0.0, end * 86400.0)
-    values = numpy.array(demand_per_minute(rates, _SEED, steps=steps))
-    counted = first * MINUTES_PER_DAY
-    capacity = float(values[counted:].max()) / _REPLICAS
-    return PoolDemand(values=values, first=counted, replicas=_REPLICAS, capacity=capacity)
 
 
 def _of(name: str, outcome: SharingOutcome, *, goals: bool) -> Iterator[Figure]:

@@ -264,9 +264,7 @@ class DeploymentRule:
         later, soon = float(needed.demand[-1]), float(values[-1])
         if self.deployment.batch_places:
             soon = forecast_demand(self.history, self.settings, shared=True).soon
-        found = DeploymentForecast(
-            level=float(values[-1]), soon=soon, later=max(soon, later), season=needed.yesterday
-        )
+        found = DeploymentForecast(level=float(values[-1]), soon=soon, later=max(soon, later), season=None)
         return found, max(int(needed.replicas[-1]), self._replicas(found.later))
 
     def _moved(self, forecast: DeploymentForecast, wanted: int) -> DeploymentState:

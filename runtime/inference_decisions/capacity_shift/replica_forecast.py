@@ -25,21 +25,33 @@ REMEMBERED_BINS = 8 * 86400 // BIN_SECONDS
 #: Share of the demand that floors may miss in these days: half of the goal of 0.1 %, because a new day
 #: differs from the last ones.
 _MISSED = 0.0005
-#: Bins that the slope is fitted to, and the part of it that goes on.
-_SLOPE_BINS, _SLOPE_GOES_ON = 4, 0.8
-#: Bins over which the size of changes is averaged.
-_CHANGE_BINS = 40
 #: Numbers of changes to choose from.
 _FACTORS = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0, 1.15, 1.3, 1.5, 1.75, 2.0, 2.3, 2.6, 3.0)
 _LARGE_FACTORS = (3.5, 4.0, 5.0, 6.0, 8.0, 10.0)
-#: From this hand-over on, in bins, demand may turn before capacity is back. Then floors also cover a part of
-#: what yesterday needed within half an hour of the same time, and changes count as at least a part of the
-#: root of present and mean demand.
-_LONG_BINS, _DAY_BINS, _AROUND_BINS = 6, 86400 // BIN_SECONDS, 30
-_YESTERDAY, _LEAST_CHANGE = 0.5, 0.1
-#: Demand below this share of its largest in four hours has collapsed: clients may come back all at once.
-_COLLAPSE_SHARE, _COLLAPSE_BINS = 0.3, 240
+#: Bins before a collapse that count.
+_COLLAPSE_BINS = 240
 _TOLERANCE = 1e-9
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ForecastSettings:
+    """The numbers of the forecast, for all roles and hand-over times.
+
+    `benchmarks/shift_settings.py` chooses them on days 1 to 4 of recorded demands.
+    """
+
+    slope_bins: int = 3
+    """Bins that the slope is fitted to."""
+    slope_goes_on: float = 0.8
+    """Part of the slope that goes on."""
+    change_bins: int = 120
+    """Bins over which the size of changes is averaged."""
+    collapse_share: float = 0.2
+    """Demand below this share of its largest in four hours has collapsed: clients may come back all at
+    once."""
+
+
+CHOSEN = ForecastSettings()
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,9 +62,6 @@ class ReplicaForecast:
     """Its floor: whole replicas within its range."""
     demand: Numbers
     """Demand that it covers, before it is rounded and limited."""
-    yesterday: float | None
-    """Largest demand of yesterday around the time of the newest bin. None if that is not known, or the
-    hand-over is short."""
 
 
 def forecast_replicas(
@@ -63,6 +72,7 @@ def forecast_replicas(
     minimum: int,
     maximum: int,
     margin: float = 1.0,
+    settings: ForecastSettings = CHOSEN,
 ) -> ReplicaForecast:
     """Return the floors after each bin.
 
@@ -71,11 +81,12 @@ def forecast_replicas(
     capacity: Demand that one replica serves.
     minimum, maximum: Range of replicas.
     margin: Factor on what floors cover.
+    settings: What the chosen numbers are compared with.
     """
     bins = handover_bins(handover_seconds)
     ahead = bins + 1
-    point, yesterday = _points(values, bins)
-    change = _changes(values, ahead, bins)
+    point = _points(values, ahead, settings)
+    change = _changes(values, ahead, settings.change_bins)
     served = numpy.minimum(values, maximum * capacity)
     asked = _sums(served)
     floors = numpy.empty((len(_FACTORS) + len(_LARGE_FACTORS), len(values)), dtype=numpy.int32)
@@ -94,7 +105,7 @@ def forecast_replicas(
     factors = numpy.array((*_FACTORS, *_LARGE_FACTORS))[chosen]
     demand: Numbers = (point + factors * change) * margin
     replicas: Numbers = floors[chosen, numpy.arange(len(values))].astype(float)
-    return ReplicaForecast(replicas, demand, yesterday)
+    return ReplicaForecast(replicas, demand)
 
 
 def handover_bins(seconds: float) -> int:
@@ -116,37 +127,26 @@ def smallest_before(values: NDArray[numpy.generic], bins: int) -> Numbers:
     return found
 
 
-def _points(values: Numbers, bins: int) -> tuple[Numbers, float | None]:
-    """Return where demand leads at each bin, and what yesterday needed at the last one."""
-    numbers = numpy.arange(_SLOPE_BINS) - (_SLOPE_BINS - 1) / 2.0
-    windows = sliding_window_view(
-        numpy.concatenate([numpy.full(_SLOPE_BINS - 1, values[0]), values]), _SLOPE_BINS
-    )
+def _points(values: Numbers, ahead: int, settings: ForecastSettings) -> Numbers:
+    """Return where demand leads at each bin."""
+    bins = settings.slope_bins
+    numbers = numpy.arange(bins) - (bins - 1) / 2.0
+    windows = sliding_window_view(numpy.concatenate([numpy.full(bins - 1, values[0]), values]), bins)
     slope = windows @ (numbers / (numbers**2).sum())
     level = windows.mean(axis=1) + slope * numbers[-1]
-    point = numpy.maximum(values, level) + _SLOPE_GOES_ON * numpy.maximum(0.0, slope) * (bins + 1)
+    point = numpy.maximum(values, level) + settings.slope_goes_on * numpy.maximum(0.0, slope) * ahead
     before = numpy.concatenate([values[:1], values[:-1]])
     largest = largest_of_last(values, _COLLAPSE_BINS)
-    collapsed = (values + before) / 2.0 < _COLLAPSE_SHARE * largest
-    point = numpy.where(collapsed, numpy.maximum(point, largest), point)
-    if bins < _LONG_BINS or len(values) <= _DAY_BINS:
-        return point, None
-    around = 2 * _AROUND_BINS + bins + 1
-    padded = numpy.concatenate([numpy.full(_AROUND_BINS, values[0]), values, numpy.full(around, values[-1])])
-    yesterday = sliding_window_view(padded, around)[: len(values)].max(axis=1)
-    point[_DAY_BINS:] = numpy.maximum(point[_DAY_BINS:], _YESTERDAY * yesterday[:-_DAY_BINS])
-    return point, float(yesterday[-1 - _DAY_BINS])
+    collapsed = (values + before) / 2.0 < settings.collapse_share * largest
+    found: Numbers = numpy.where(collapsed, numpy.maximum(point, largest), point)
+    return found
 
 
 def _changes(values: Numbers, ahead: int, bins: int) -> Numbers:
     """Return the mean size of the last changes within a hand-over."""
-    rise = numpy.zeros(len(values))
-    rise[ahead:] = numpy.abs(values[ahead:] - values[:-ahead])
-    change = _sums(rise, _CHANGE_BINS) / _CHANGE_BINS
-    if bins >= _LONG_BINS:
-        mean = _sums(values) / numpy.minimum(numpy.arange(len(values)) + 1, REMEMBERED_BINS)
-        change = change + _LEAST_CHANGE * numpy.sqrt(values * mean)
-    return change
+    change = numpy.zeros(len(values))
+    change[ahead:] = numpy.abs(values[ahead:] - values[:-ahead])
+    return _sums(change, bins) / bins
 
 
 def _sums(values: Numbers, bins: int = REMEMBERED_BINS) -> Numbers:

@@ -54,7 +54,8 @@ class DeploymentForecast:
     later: float
     """Demand that capacity covers until lent replicas are back, with its margin."""
     season: float | None
-    """Largest demand within the reclaim time in the same hours of earlier days. None if none is known."""
+    """Largest demand within the reclaim time in the same hours of earlier days. None if none is known, and
+    on a shared pool."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

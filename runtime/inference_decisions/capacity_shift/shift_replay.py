@@ -16,7 +16,11 @@ from numpy.lib.stride_tricks import sliding_window_view
 
 from inference_decisions.capacity_shift.demand_history import BIN_SECONDS, DemandHistory, Numbers
 from inference_decisions.capacity_shift.deployment_rule import fill_gaps
-from inference_decisions.capacity_shift.replica_forecast import forecast_replicas
+from inference_decisions.capacity_shift.replica_forecast import (
+    CHOSEN,
+    ForecastSettings,
+    forecast_replicas,
+)
 from inference_decisions.capacity_shift.shift_answer import ShiftDecision
 from inference_decisions.capacity_shift.shift_decision import decide
 from inference_decisions.capacity_shift.shift_view import CellView, DeploymentView, ShiftSettings, ShiftState
@@ -87,7 +91,9 @@ def replay(demand: PoolDemand, settings: ShiftSettings) -> ShiftReplay:
     return ShiftReplay(kept, floors)
 
 
-def replica_floors(demand: PoolDemand, handover_seconds: float) -> Numbers:
+def replica_floors(
+    demand: PoolDemand, handover_seconds: float, settings: ForecastSettings = CHOSEN
+) -> Numbers:
     """Return the demand that the floors of a role on a shared pool serve, decided at the end of each bin.
 
     handover_seconds: Time until a replica that is asked for serves.
@@ -99,6 +105,7 @@ def replica_floors(demand: PoolDemand, handover_seconds: float) -> Numbers:
             capacity=demand.capacity,
             minimum=demand.minimum,
             maximum=demand.replicas,
+            settings=settings,
         ).replicas
     )
     return found
