@@ -7,6 +7,7 @@ import json
 from tests.templates.checks.exports import exports
 from tests.templates.checks.limits import exceeded_limits
 from tests.templates.checks.lint import lint
+from tests.templates.checks.refused import refused_by_aws
 from tests.templates.support import Templates
 
 
@@ -17,6 +18,11 @@ def test_they_have_no_findings(shipped_templates: Templates) -> None:
 
 def test_they_are_within_limits(shipped_templates: Templates) -> None:
     assert exceeded_limits(shipped_templates) == []
+
+
+def test_no_row_of_the_table_refuses_a_resource(shipped_templates: Templates) -> None:
+    """Red if a blueprint becomes a template that AWS refuses, and the table of refusals says so."""
+    assert refused_by_aws(shipped_templates) == []
 
 
 def test_stacks_export_nothing(shipped_templates: Templates) -> None:

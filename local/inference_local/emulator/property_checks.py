@@ -10,6 +10,7 @@ import json
 import re
 from typing import Any, Final
 
+from inference_blueprints.spec.cron import cron_faults
 from inference_local.emulator.refusal_checks import KIB, Values, compact, documents, statements
 
 
@@ -89,7 +90,7 @@ def wrong_target(given: Values) -> Values | None:
 
 
 def wrong_schedule(given: Values) -> Values | None:
-    """Events and Scheduler: rate, cron with six fields, and at (Scheduler)."""
+    """Events and Scheduler: rate, cron with six fields in their grammar, and at (Scheduler)."""
     text = given.get("ScheduleExpression")
     if not text:
         return None
@@ -97,10 +98,8 @@ def wrong_schedule(given: Values) -> Values | None:
         r"rate\((1 (minute|hour|day)|[1-9]\d* (minutes|hours|days))\)|cron\((\S+ ){5}\S+\)|at\([\dT:-]{19}\)"
     )
     found = re.fullmatch(known, str(text))
-    days = str(text)[5:-1].split(" ") if found and str(text).startswith("cron") else []
-    # One of day of the month and day of the week is a question mark.
-    wrong_days = bool(days) and [days[2], days[4]].count("?") != 1
-    return {"expression": text} if not found or wrong_days else None
+    fields = str(text)[5:-1] if found and str(text).startswith("cron") else ""
+    return {"expression": text} if not found or (fields and any(cron_faults(fields))) else None
 
 
 def wrong_lifecycle(given: Values) -> Values | None:

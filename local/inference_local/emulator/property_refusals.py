@@ -93,10 +93,11 @@ SCHEDULE_FORM = Refusal(
 )
 SCHEDULER_FORM = Refusal(
     call="scheduler:CreateSchedule, scheduler:UpdateSchedule, AWS::Scheduler::Schedule",
-    when="An expression is no rate, cron or time",
+    when="An expression is no rate, cron or time, or a field of a cron is out of its bounds",
     code="ValidationException",
     message="Invalid Schedule Expression {expression}.",
-    source="EventBridge Scheduler User Guide, schedule types",
+    source="EventBridge Scheduler User Guide, schedule types; localstack/localstack, "
+    "test_scheduler.snapshot.json, recorded from AWS",
     check=checks.wrong_schedule,
 )
 TRANSITION_DAYS = Refusal(

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 #: Returns what to fill into the words of a row; None if the row does not apply.
 Check = Callable[[Mapping[str, Any]], Mapping[str, object] | None]
@@ -322,6 +322,35 @@ FEWER_PARTITIONS = Refusal(
         'Apache Kafka, "Modifying topics", and the message of its InvalidPartitionsException; the code is '
         "that of Amazon MSK API Reference, UpdateTopic"
     ),
+)
+
+_TASK: Final = "stepfunctions:SendTaskSuccess, stepfunctions:SendTaskFailure, stepfunctions:SendTaskHeartbeat"
+TASK_ENDED = Refusal(
+    call=_TASK,
+    when="The task of the token has ended, or its execution has",
+    code="TaskTimedOut",
+    message="Task Timed Out: 'Provided task does not exist anymore'",
+    source="AWS Step Functions API Reference, SendTaskSuccess: TaskTimedOut; "
+    "aws-samples/amazon-mwaa-examples#61",
+)
+
+TOKEN_UNKNOWN = Refusal(
+    call=_TASK,
+    when="The token is none of Step Functions",
+    code="InvalidToken",
+    message="Invalid Token: 'Invalid token'",
+    source="AWS Step Functions API Reference, SendTaskSuccess: InvalidToken; words: localstack/localstack, "
+    "test_sfn_api_aliasing.snapshot.json, recorded from AWS",
+)
+
+DATA_LIMIT = Refusal(
+    call="AWS Step Functions, the result of a task or of a map",
+    when="The result is larger than 256 KiB",
+    code="States.DataLimitExceeded",
+    message="The state/task '{name}' returned a result with a size exceeding the maximum number of bytes "
+    "service limit.",
+    source="localstack/localstack, test_states_errors.snapshot.json, recorded from AWS; AWS Step Functions "
+    "Developer Guide, quotas",
 )
 
 PART_TOO_SMALL = Refusal(

@@ -12,7 +12,14 @@ from typing import Any
 
 from botocore.model import OperationModel
 
-from inference_local.emulator import document_refusals, property_refusals, service_refusals
+from inference_local.emulator import (
+    data_refusals,
+    definition_refusals,
+    document_refusals,
+    managed_refusals,
+    property_refusals,
+    service_refusals,
+)
 from inference_local.emulator import refusal_checks as checks
 from inference_local.emulator.refusals import AwsApiError, Refusal, state_refusals
 
@@ -326,8 +333,15 @@ ENTRY_TYPE = Refusal(
 def refusals() -> dict[str, Refusal]:
     """Return all rows by name: those of this file, and those of the stand-ins' own code."""
     mine = {name: each for name, each in globals().items() if isinstance(each, Refusal)}
-    others = {**vars(service_refusals), **vars(property_refusals), **vars(document_refusals)}
-    found = {name: each for name, each in others.items() if isinstance(each, Refusal)}
+    others = (
+        service_refusals,
+        property_refusals,
+        document_refusals,
+        definition_refusals,
+        managed_refusals,
+        data_refusals,
+    )
+    found = {name: each for file in others for name, each in vars(file).items() if isinstance(each, Refusal)}
     return {**state_refusals(), **found, **mine}
 
 

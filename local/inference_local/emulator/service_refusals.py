@@ -117,3 +117,49 @@ VOLUME_USED = Refusal(
     message="{volume} is currently attached",
     source="EC2 API Reference, DeleteVolume and error codes",
 )
+APPLICATION_EXISTS = Refusal(
+    call="kinesisanalyticsv2:CreateApplication",
+    when="An application has the name already",
+    code="ResourceInUseException",
+    message="Application '{name}' already exists.",
+    source="Managed Service for Apache Flink API Reference, CreateApplication: ResourceInUseException",
+    is_quoted=False,
+)
+APPLICATION_RUNS = Refusal(
+    call="kinesisanalyticsv2:StartApplication",
+    when="The application starts or runs already",
+    code="ResourceInUseException",
+    message="Application cannot be started in '{status}' state",
+    source="Managed Service for Apache Flink API Reference, StartApplication: ResourceInUseException",
+    is_quoted=False,
+)
+ADDON_EXISTS = Refusal(
+    call="eks:CreateAddon",
+    when="The cluster has the add-on",
+    code="ResourceInUseException",
+    message="Addon already exists",
+    source="crossplane-contrib/provider-aws#1310; wandb/terraform-aws-wandb#230",
+)
+ADDON_CLUSTER = Refusal(
+    call="eks:CreateAddon",
+    when="There is no such cluster",
+    code="ResourceNotFoundException",
+    message="No cluster found for name: {name}.",
+    source="upbound/configuration-aws-eks#9",
+)
+SCHEDULE_GROUP = Refusal(
+    call="scheduler:CreateSchedule",
+    when="There is no such group of schedules",
+    code="ResourceNotFoundException",
+    message="Schedule group {name} does not exist.",
+    source="EventBridge Scheduler API Reference, CreateSchedule: ResourceNotFoundException",
+    is_quoted=False,
+)
+USER_EXISTS = Refusal(
+    call="elasticache:CreateUser",
+    when="A user has the id already",
+    code="UserAlreadyExists",
+    message="User {name} already exists",
+    source="Amazon ElastiCache API Reference, CreateUser: UserAlreadyExists",
+    is_quoted=False,
+)

@@ -148,6 +148,9 @@ CLUSTER = Call("ecs", "create_cluster", {"clusterName": "try"})
 
 #: Refusals that answer no call, or one about a task that runs, and the tests that make them.
 LATER: Mapping[str, str] = {
+    "DATA_LIMIT": "tests/local/emulator/test_distributed_maps.py",
+    "CACHE_ENGINE": "tests/unit/local/emulator/test_refusals.py",
+    "FLINK_CODE_SIZE": "tests/unit/local/emulator/test_refusals.py",
     "STACK_CHANGES": "tests/unit/local/emulator/test_changing_stacks.py",
     "ENDPOINT_ZONES": "tests/unit/local/emulator/test_refusals.py",
     "EXECUTE_COMMAND_OFF": "tests/local/ecs/test_running_tasks.py",
@@ -339,7 +342,7 @@ def twice(call: Call, *before: Call) -> Call:
     return replace(call, before=(*before, call))
 
 
-SCHEDULE = {
+SCHEDULE: Mapping[str, Any] = {
     "Name": "nightly",
     "ScheduleExpression": "rate(1 day)",
     "FlexibleTimeWindow": {"Mode": "OFF"},

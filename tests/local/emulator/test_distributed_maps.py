@@ -53,6 +53,15 @@ def test_items_are_read_and_selected_and_the_output_is_given_by_expressions(mach
     assert json.loads(ended["output"]) == {"children": children, "given": "word"}
 
 
+def test_the_results_of_all_children_have_a_limit(machines: Machines) -> None:
+    """DATA_LIMIT: red if a definition that keeps the results of its children passes here only."""
+    where = machines.upload([{"text": "x" * 140_000}] * 2)
+    kept = machines.ended(machines.start({"Map": distributed_map({"Type": "Pass", "End": True})}, where))
+    assert (kept["status"], kept.get("error")) == ("FAILED", "States.DataLimitExceeded"), kept
+    dropped = distributed_map({"Type": "Pass", "Output": {}, "End": True})
+    assert machines.ended(machines.start({"Map": dropped}, where))["status"] == "SUCCEEDED"
+
+
 def test_a_map_begins_with_the_concurrency_of_its_expression_and_follows_its_run(machines: Machines) -> None:
     state = distributed_map(
         waiting_task(),

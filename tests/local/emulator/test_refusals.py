@@ -16,8 +16,10 @@ from inference_local.emulator.refusals import Refusal
 from inference_local.emulator.request_refusals import refusals
 from tests.local.emulator.conftest import ApplyStack, Resources
 from tests.local.emulator.refused import EXAMPLES, LATER, OF_ECS, Call
+from tests.local.emulator.refused_managed import MANAGED
 
 ROWS = refusals()
+ALL_EXAMPLES = {**EXAMPLES, **MANAGED}
 
 
 @pytest.fixture(scope="module")
@@ -68,7 +70,7 @@ def test_the_emulator_refuses_it(
     name: str, plain_client: Callable[[str], Any], apply_stack: ApplyStack
 ) -> None:
     """Red if a deployment passes here that AWS refuses."""
-    row, example = ROWS[name], EXAMPLES[name]
+    row, example = ROWS[name], ALL_EXAMPLES[name]
     if isinstance(example, Call):
         demand_refused(row, example, plain_client)
         return

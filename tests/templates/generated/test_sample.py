@@ -19,6 +19,7 @@ from inference_catalog import image_cache
 from tests.templates.checks.exports import exports
 from tests.templates.checks.limits import exceeded_limits
 from tests.templates.checks.lint import lint
+from tests.templates.checks.refused import refused_by_aws
 from tests.templates.checks.wildcards import unexplained_wildcards
 from tests.templates.strategies import Document, blueprints
 from tests.templates.synthesis import write_templates
@@ -76,4 +77,5 @@ def check(document: Document, folder: Path) -> None:
     assert unexplained_wildcards(templates) == []
     assert exports(templates) == []
     assert exceeded_limits(templates) == []
+    assert refused_by_aws(templates) == []
     assert lint(templates, document["spec"]["environment"]["region"]) == []

@@ -16,6 +16,8 @@ from typing import Any
 
 from ministack.services import stepfunctions
 
+from inference_local.emulator.patches.task_tokens import demand_small
+
 # Threads per map: the emulator's limit for states without one.
 _MAX_CHILDREN = 64
 _LOOK_SECONDS = 0.5
@@ -51,6 +53,7 @@ def _run_distributed_map(state: Mapping[str, Any], raw_input: Any, *others: Any)
     items = _selected(state, _items(state, raw_input, context), raw_input, context)
     _limits[f"{execution['executionArn']}/{state.get('Label')}"] = limit
     result, _ = _run_plain(plain, items, items, iterator, execution, context)
+    demand_small(result, str(state.get("Label") or "map"))
     stepfunctions._apply_state_assign(state, raw_input, context, result=result)
     output = stepfunctions._apply_jsonata_output(state, raw_input, context, result=result, default=result)
     return output, stepfunctions._next_or_end(state)

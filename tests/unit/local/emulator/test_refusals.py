@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import pytest
-from ministack.services import cloudwatch_logs, ec2
+from ministack.services import cloudwatch_logs, ec2, s3
 from ministack.services.cloudformation.provisioners import _RESOURCE_HANDLERS
 
 from inference_blueprints.resources import root
 from inference_local.emulator.patches import log_group_names, network_names
 from inference_local.emulator.refusals import AwsApiError
-from inference_local.emulator.request_refusals import refusals
+from inference_local.emulator.request_refusals import refusals, refused_resource, refused_update
 from inference_local.emulator.resource_handlers.registry import ResourceRequest, register
 from inference_local.emulator.resource_handlers.stubs import STUBS, StubHandler
 from tests.local.emulator.refused import EXAMPLES, LATER, OF_ECS
+from tests.local.emulator.refused_managed import MANAGED
 
 ASSOCIATION = "AWS::EKS::PodIdentityAssociation"
 PROPERTIES = {"ClusterName": "a", "Namespace": "keda", "ServiceAccount": "keda-operator", "RoleArn": "arn"}
@@ -23,7 +24,7 @@ def test_every_refusal_names_its_source_and_has_an_example() -> None:
     rows = refusals()
     assert len(rows) > 50
     assert [name for name, row in rows.items() if not (row.source and row.when and row.message)] == []
-    assert rows.keys() == EXAMPLES.keys() | OF_ECS.keys() | LATER.keys()
+    assert rows.keys() == EXAMPLES.keys() | MANAGED.keys() | OF_ECS.keys() | LATER.keys()
     assert [name for name, file in LATER.items() if name not in (root() / file).read_text("utf-8")] == []
 
 
@@ -80,3 +81,51 @@ def test_an_endpoint_has_one_subnet_per_zone(monkeypatch: pytest.MonkeyPatch) ->
     with pytest.raises(AwsApiError, match="in the availability zone of subnet-3"):
         network_names._create_endpoint("It", properties, "s")
     network_names._create_endpoint("It", {**properties, "SubnetIds": ["subnet-1", "subnet-2"]}, "s")
+
+
+def test_a_cache_does_not_go_back() -> None:
+    """CACHE_ENGINE: red if a release with an older version of Valkey can be deployed here only."""
+    kind, cache = "AWS::ElastiCache::ServerlessCache", {"Engine": "valkey", "MajorEngineVersion": "8"}
+    error = refused_update(kind, cache, {**cache, "MajorEngineVersion": "7"})
+    assert error
+    assert "cannot change from valkey 8 to valkey 7" in str(error)
+    assert refused_update(kind, cache, {**cache, "MajorEngineVersion": "9"}) is None
+    assert refused_update(kind, cache, {**cache, "Engine": "redis"})
+    assert refused_update(kind, {"Engine": "redis", "MajorEngineVersion": "7"}, cache) is None
+
+
+def test_a_program_has_a_largest_size(monkeypatch: pytest.MonkeyPatch) -> None:
+    """FLINK_CODE_SIZE: red if a program can be deployed here that the service does not take."""
+    monkeypatch.setattr(s3, "_buckets", {"programs": {}})
+    monkeypatch.setattr(s3, "_get_object_data", lambda *_: range(536_870_913))
+    content = {"S3ContentLocation": {"BucketARN": "arn:aws:s3:::programs", "FileKey": "job.jar"}}
+    configuration = {"ApplicationCodeConfiguration": {"CodeContent": content}}
+    application = {"ApplicationConfiguration": configuration}
+    assert "more than 512 MiB" in str(refused_resource("AWS::KinesisAnalyticsV2::Application", application))
+
+
+#: localstack/localstack, tests/aws/services/scheduler/test_scheduler.py, recorded from AWS.
+TAKEN = (
+    "cron(0-15/1 8-8 ? * 2,3,4,5,6,7 *)",
+    "cron(30-30 13-13 ? * 2,4,6 *)",
+    "cron(1-31/30 1-1 ? * 1,7 *)",
+    "cron(0 18 ? * MON-FRI *)",
+    "cron(*/15 * * * ? *)",
+    "cron(0-59/10 0-23/2 ? * * *)",
+)
+REFUSED = (
+    *("cron(0 1 * * * *)", "cron(7 20 * * NOT *)", "cron(INVALID)", "cron(0 dummy ? * MON-FRI *)"),
+    *("cron(71 8 1 * ? *)", "cron()", "rate(10 seconds)", "rate(10 years)", "rate()", "rate(10)"),
+    *("rate(10 minutess)", "rate(-10 minutes)", "rate( 10 minutes )", " rate(10 minutes)"),
+    *("at(2021-12-31T23:59:59Z)", "at(2021-12-31)"),
+)
+
+
+def test_expressions_are_judged_as_aws_does() -> None:
+    """SCHEDULER_FORM: red if the blueprint's check of `cron`, which the emulator uses, differs from AWS."""
+
+    def is_refused(expression: str) -> bool:
+        return refused_resource("AWS::Scheduler::Schedule", {"ScheduleExpression": expression}) is not None
+
+    assert [each for each in TAKEN if is_refused(each)] == []
+    assert [each for each in REFUSED if not is_refused(each)] == []

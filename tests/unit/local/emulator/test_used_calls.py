@@ -26,8 +26,7 @@ READING = ("batch_get_", "describe_", "get_", "head_", "list_", "query", "scan")
 CALLS = {
     "API references, errors: only an unknown name, a wrong state that the caller expects, or a permission": {
         *("attach_role_policy", "delete_load_balancer", "delete_log_group", "delete_message"),
-        *("delete_object", "send_task_failure", "send_task_heartbeat", "send_task_success"),
-        *("start_application", "start_build", "stop_execution", "terminate_instance_in_auto_scaling_group"),
+        *("delete_object", "start_build", "stop_execution", "terminate_instance_in_auto_scaling_group"),
         *("update_auto_scaling_group", "update_map_run", "update_termination_protection"),
     },
     "S3 API Reference: parts are checked at the end of an upload": {
@@ -58,15 +57,8 @@ TYPES = {
     "ECR and EFS API references, errors: names that exist, and one mount target per zone": {
         *("AWS::ECR::Repository", "AWS::EFS::AccessPoint", "AWS::EFS::FileSystem", "AWS::EFS::MountTarget"),
     },
-    "EKS API Reference, errors: names that exist, and versions (`blueprints doctor`)": {
-        "AWS::EKS::Addon",
-    },
-    "ElastiCache, MSK and Managed Flink API references, errors: names that exist, states, quotas": {
-        *("AWS::ElastiCache::ServerlessCache", "AWS::ElastiCache::UserGroup"),
-        *(
-            "AWS::KinesisAnalyticsV2::Application",
-            "AWS::KinesisAnalyticsV2::ApplicationCloudWatchLoggingOption",
-        ),
+    "Managed Service for Apache Flink API Reference, errors: unknown names and states": {
+        "AWS::KinesisAnalyticsV2::ApplicationCloudWatchLoggingOption",
     },
     "Elastic Load Balancing API Reference, errors: quotas and priorities that exist": {
         *("AWS::ElasticLoadBalancingV2::Listener", "AWS::ElasticLoadBalancingV2::ListenerRule"),
@@ -80,9 +72,6 @@ TYPES = {
     "Route 53 and Cloud Map API references, errors: names that exist in the VPC": {
         "AWS::Route53::RecordSet",
         *("AWS::ServiceDiscovery::PrivateDnsNamespace", "AWS::ServiceDiscovery::Service"),
-    },
-    "Step Functions API Reference, errors: the definition, which asl-validator checks before": {
-        "AWS::StepFunctions::StateMachine",
     },
     "ECS API Reference, CreateCluster, errors: only unknown names and permissions": {"AWS::ECS::Cluster"},
 }
