@@ -76,13 +76,13 @@ class TargetStacks(ABC):
         *,
         on_ecs: bool,
         after: Sequence[cdk.Stack],
-    ) -> None:
-        """Add the stack of the controllers, if the blueprint has a section of one."""
+    ) -> cdk.Stack | None:
+        """Add and return the stack of the controllers, if the blueprint has a section of one."""
         foundation = self._foundation
         spec, observability = foundation.blueprint.spec, foundation.blueprint.spec.observability
         shift = shift_configuration_of(foundation.blueprint, foundation.plan)
         if not controllers_of(spec) or observability is None:
-            return
+            return None
         from stacks.operations_stack import OperationsStack
 
         stack = OperationsStack(
@@ -101,3 +101,4 @@ class TargetStacks(ABC):
         )
         for each in after:
             stack.add_stack_dependency(each)
+        return stack

@@ -17,6 +17,9 @@ TASK_START_VARIABLE: Final = "TASK_START"
 SYSTEM_PORT: Final = "system"
 #: Attribute of a container instance with the name of its pool.
 POOL_ATTRIBUTE: Final = "inference-blueprints.pool"
+#: Key of the metadata of a scalable target in a template: the largest number of tasks of the blueprint, if
+#: the capacity shift sets another.
+LARGEST_NUMBER: Final = "LargestNumber"
 #: Folder of a host that its tasks share: group 0 may write to it.
 SHARED_FOLDER: Final = "/mnt/data/inference-blueprints"
 #: Folder of a host with Neuron devices, where each task locks those that it uses.

@@ -119,6 +119,8 @@ class SharedPool:
     accelerators_per_node: int
     always: int | None = None
     """How many of these accelerators are on nodes that always run. None for all."""
+    fixed: int = 0
+    """Accelerators of workers whose number is fixed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

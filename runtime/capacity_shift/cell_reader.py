@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Final
 
 from aws_lambda_powertools import Logger
 from botocore.exceptions import BotoCoreError, ClientError
 
-from capacity_shift.cluster_numbers import ClusterNumbers, LiveQueue, LiveWorkers
+from capacity_shift.cluster_numbers import ClusterNumbers, LiveHosts, LiveQueue, LiveWorkers
 from inference_contracts import batch_names
 from inference_contracts.batch_names import ID_ATTRIBUTE
 from inference_contracts.shift_names import (
@@ -198,6 +198,8 @@ class LiveCell:
     """Queues for jobs by pool."""
     unread: Mapping[str, str]
     """What could not be read, in words, by name."""
+    hosts: Mapping[str, LiveHosts] = field(default_factory=dict)
+    """Hosts of shared pools on which nothing pre-empts, by pool."""
 
 
 class CellReader:
@@ -227,7 +229,7 @@ class CellReader:
         queues: dict[str, LiveQueue] = {}
         unread: dict[str, str] = {}
         deployments = []
-        numbers = self._held(self._workers())
+        numbers, hosts = self._hosts(self._held(self._workers()))
         needed = {model: self._needed_places(model, now) for model in self._configuration.lent_models}
         for workers in self._configuration.workers:
             found = numbers[workers.name]
@@ -250,7 +252,7 @@ class CellReader:
             except OperationsError as error:
                 unread[queue.pool] = str(error)
         cell = CellView(tuple(deployments), tuple(self._pools(queues)))
-        return LiveCell(cell, live, queues, unread)
+        return LiveCell(cell, live, queues, unread, hosts)
 
     def _held(
         self, numbers: Mapping[str, LiveWorkers | OperationsError]
@@ -266,6 +268,24 @@ class CellReader:
                         f"its pool {pool.pool} stays as it is, because {unread[0]} could not be read"
                     )
         return found
+
+    def _hosts(
+        self, numbers: Mapping[str, LiveWorkers | OperationsError]
+    ) -> tuple[Mapping[str, LiveWorkers | OperationsError], Mapping[str, LiveHosts]]:
+        """Return the hosts of shared pools. Pools whose hosts cannot be read are left out, as above."""
+        found, hosts = dict(numbers), {}
+        for pool in self._configuration.shared_pools:
+            names = [each.name for each in self._configuration.workers if each.pool == pool.pool]
+            live = {name: each for name in names if isinstance(each := numbers[name], LiveWorkers)}
+            if len(live) < len(names):
+                continue
+            try:
+                of_pool = self._numbers.hosts(pool, live)
+            except OperationsError as error:
+                found.update(dict.fromkeys(names, error))
+            else:
+                hosts.update({pool.pool: of_pool} if of_pool else {})
+        return found, hosts
 
     def _workers(self) -> Mapping[str, LiveWorkers | OperationsError]:
         """Return the numbers of all workers. If the cluster does not answer, nobody has any."""

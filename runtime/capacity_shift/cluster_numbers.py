@@ -6,13 +6,12 @@ import copy
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Final, NoReturn, Protocol
+from typing import Final, Protocol
 
-from botocore.exceptions import BotoCoreError, ClientError
-
-from inference_contracts.shift_names import ShiftedQueue, ShiftedWorkers
+from inference_contracts.shift_names import SharedPool, ShiftedQueue, ShiftedWorkers
+from inference_decisions.capacity_shift.hand_over import HostsNow
 from operations.kubernetes_api import KubernetesApi, KubernetesObject
-from operations.operations_errors import EcsError, KubernetesError, OperationsError
+from operations.operations_errors import KubernetesError, OperationsError
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +26,17 @@ class LiveWorkers:
     """How many exist."""
     ceiling: int | None = None
     """Their largest number now. None if the shift does not set it."""
+    exists: bool = True
+    """Whether their number can be set. A deployment that creates them may not be that far."""
+
+
+@dataclass(frozen=True, slots=True)
+class LiveHosts:
+    """The hosts of a shared pool on which nothing pre-empts, and who is on them."""
+
+    hosts: HostsNow
+    placed: Mapping[str, int]
+    """Workers that are wanted and have a host, by name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +69,12 @@ class ClusterNumbers(Protocol):
         """Return a queue for jobs.
 
         queue: A queue of the configuration.
+        """
+
+    def hosts(self, pool: SharedPool, live: Mapping[str, LiveWorkers]) -> LiveHosts | None:
+        """Return the hosts of a shared pool. None if the cluster pre-empts, so that nobody has to wait.
+
+        live: Present numbers of the pool's workers.
         """
 
 
@@ -116,6 +132,10 @@ class KubernetesNumbers:
         path = f"{_SCALED_OBJECTS.format(namespace=workers.namespace)}/{workers.name}"
         limits = {} if ceiling is None else {"maxReplicaCount": ceiling}
         self._kubernetes.patch(path, {"spec": {"minReplicaCount": floor, **limits}})
+
+    def hosts(self, pool: SharedPool, live: Mapping[str, LiveWorkers]) -> LiveHosts | None:  # noqa: ARG002
+        """Return None: the scheduler ends workers of batch if those of real time find no place."""
+        return None
 
     def _of_scale(self, workers: ShiftedWorkers) -> LiveWorkers | OperationsError:
         """Return the number of workers that have no autoscaler: floor, ceiling and number are one."""
@@ -210,108 +230,3 @@ def quota_of(queue: ShiftedQueue, live: KubernetesObject) -> int:
                     if resource["name"] == queue.resource:
                         return int(resource["nominalQuota"])
     raise KubernetesError(f"the ClusterQueue {queue.pool} has no quota of {queue.resource}")
-
-
-# Floors of ECS services: the smallest capacity of their scalable targets of Application Auto Scaling.
-#
-# ``RegisterScalableTarget`` updates a target that exists. Parameters that a call leaves out stay as they are,
-# so the largest capacity, suspended scaling and policies keep their owner, which is CloudFormation.
-# Application Auto Scaling then reads the present capacity, and raises it if it is below the smallest:
-# https://docs.aws.amazon.com/autoscaling/application/APIReference/API_RegisterScalableTarget.html
-#
-# CloudFormation "updates resources based on differences between what you submit and the stack's current
-# template"
-# (https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/using-cfn-updating-stacks-update-behaviors.html).
-# So a deployment that changes the target writes the smallest capacity of the blueprint again, and any other
-# does not. A lower smallest capacity removes no task by itself, but a scaling policy may remove some until
-# the next run sets the floor again.
-
-_NAMESPACE: Final = "ecs"
-_DIMENSION: Final = "ecs:service:DesiredCount"
-#: Targets of an answer: "The maximum number of scalable targets. This value can be between 1 and 50."
-#: (https://docs.aws.amazon.com/autoscaling/application/APIReference/API_DescribeScalableTargets.html)
-_TARGETS_PER_CALL: Final = 50
-#: "You may specify up to 10 services to describe in a single operation."
-#: (https://docs.aws.amazon.com/AmazonECS/latest/APIReference/API_DescribeServices.html)
-_SERVICES_PER_CALL: Final = 10
-
-
-class EcsNumbers:
-    """The numbers of a cluster on ECS.
-
-    cluster: Its name.
-    scaling, ecs: Clients of Application Auto Scaling and of ECS.
-    """
-
-    def __init__(self, cluster: str, scaling: Any, ecs: Any) -> None:
-        self._cluster, self._scaling, self._ecs = cluster, scaling, ecs
-
-    def workers(self, wanted: Sequence[ShiftedWorkers]) -> Mapping[str, LiveWorkers | OperationsError]:
-        """Return the floors of scalable targets, and what the services say of their tasks."""
-        names = [each.name for each in wanted]
-        targets, services = self._targets(names), self._services(names)
-        found: dict[str, LiveWorkers | OperationsError] = {}
-        for name in names:
-            if name not in targets:
-                found[name] = EcsError(
-                    f"{self._resource(name)} is no scalable target of Application Auto Scaling"
-                )
-            elif name not in services:
-                found[name] = EcsError(f"the service {name} of the cluster {self._cluster} does not exist")
-            else:
-                found[name] = LiveWorkers(
-                    floor=int(targets[name]["MinCapacity"]),
-                    replicas=int(services[name]["desiredCount"]),
-                    current=int(services[name]["runningCount"]),
-                )
-        return found
-
-    def set_floor(self, workers: ShiftedWorkers, floor: int, ceiling: int | None = None) -> None:
-        """Set the smallest capacity of a scalable target. `validate` refuses pools where one is capped."""
-        if ceiling is not None:
-            raise EcsError(f"the largest number of {workers.name} belongs to the deployment")
-        try:
-            self._scaling.register_scalable_target(
-                ServiceNamespace=_NAMESPACE,
-                ResourceId=self._resource(workers.name),
-                ScalableDimension=_DIMENSION,
-                MinCapacity=floor,
-            )
-        except (ClientError, BotoCoreError) as error:
-            self._failed(workers.name, error)
-
-    def queue(self, queue: ShiftedQueue) -> LiveQueue:
-        """Fail: ECS has no queue for jobs, and `validate` refuses a blueprint that wants one."""
-        raise EcsError(f"ECS has no queue for jobs of the pool {queue.pool}")
-
-    def _targets(self, names: Sequence[str]) -> Mapping[str, dict[str, Any]]:
-        found: dict[str, dict[str, Any]] = {}
-        for first in range(0, len(names), _TARGETS_PER_CALL):
-            some = names[first : first + _TARGETS_PER_CALL]
-            resources = {self._resource(name): name for name in some}
-            try:
-                answer = self._scaling.describe_scalable_targets(
-                    ServiceNamespace=_NAMESPACE, ResourceIds=[*resources], ScalableDimension=_DIMENSION
-                )
-            except (ClientError, BotoCoreError) as error:
-                self._failed(", ".join(some), error)
-            found |= {resources[each["ResourceId"]]: each for each in answer["ScalableTargets"]}
-        return found
-
-    def _services(self, names: Sequence[str]) -> Mapping[str, dict[str, Any]]:
-        """Return the services that exist. A deleted one is ``INACTIVE`` for some time, or in `failures`."""
-        found: dict[str, dict[str, Any]] = {}
-        for first in range(0, len(names), _SERVICES_PER_CALL):
-            some = names[first : first + _SERVICES_PER_CALL]
-            try:
-                answer = self._ecs.describe_services(cluster=self._cluster, services=some)
-            except (ClientError, BotoCoreError) as error:
-                self._failed(", ".join(some), error)
-            found |= {each["serviceName"]: each for each in answer["services"] if each["status"] == "ACTIVE"}
-        return found
-
-    def _resource(self, name: str) -> str:
-        return f"service/{self._cluster}/{name}"
-
-    def _failed(self, name: str, error: Exception) -> NoReturn:
-        raise EcsError(f"the service {name} of the cluster {self._cluster}: {error}") from error

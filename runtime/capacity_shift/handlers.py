@@ -16,7 +16,8 @@ from aws_lambda_powertools import Logger, Metrics
 from aws_lambda_powertools.metrics import MetricUnit
 
 from capacity_shift.cell_reader import CellReader, DemandReader
-from capacity_shift.cluster_numbers import ClusterNumbers, EcsNumbers, KubernetesNumbers
+from capacity_shift.cluster_numbers import ClusterNumbers, KubernetesNumbers
+from capacity_shift.ecs_numbers import EcsNumbers
 from capacity_shift.shift_changes import ShiftActuators
 from capacity_shift.shift_run import ShiftRun, shift_figures
 from inference_contracts import operations_names, shift_names

@@ -7,8 +7,9 @@ real time comes first. If any of it fails, nothing is lent in that run.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Final
 
@@ -26,7 +27,8 @@ from inference_contracts.shift_names import (
     ShiftedWorkers,
     ceiling_identifier,
 )
-from inference_decisions.capacity_shift.shift_answer import ShiftDecision
+from inference_decisions.capacity_shift.hand_over import RoleNow, hand_over
+from inference_decisions.capacity_shift.shift_answer import DeploymentDecision, ShiftDecision
 from operations.operations_errors import OperationsError, TableError
 
 _logger = Logger(child=True)
@@ -57,6 +59,61 @@ class ShiftActuators:
     def __init__(self, configuration: ShiftConfiguration, numbers: ClusterNumbers, batch_table: Any) -> None:
         self._configuration, self._numbers, self._batch_table = configuration, numbers, batch_table
 
+    def possible(
+        self, decision: ShiftDecision, live: LiveCell, waiting: Mapping[str, float], now: float
+    ) -> tuple[ShiftDecision, Mapping[str, float]]:
+        """Return the part of a decision that can be carried out now, and which pools wait since when.
+
+        Where the cluster pre-empts, it is all of it.
+
+        waiting: Pools whose real time waits for accelerators, with the time since when.
+        """
+        decided = {each.name: each for each in decision.deployments}
+        since: dict[str, float] = {}
+        for pool, found in live.hosts.items():
+            users = [each for each in self._configuration.workers if each.pool == pool]
+            if not all(each.name in decided for each in users):
+                continue
+            limit = max(each.handover_seconds or 0.0 for each in users)
+            began = waiting.get(pool, now)
+            roles = [
+                _role_now(each, decided[each.name], live.workers[each.name], found.placed[each.name])
+                for each in users
+            ]
+            answer = hand_over(found.hosts, roles, overdue=now - began > limit)
+            if answer.waits:
+                since[pool] = began
+            for each in users:
+                floor, ceiling = answer.ranges[each.name]
+                # Batch has no places on workers that have not been asked for.
+                places = self._configuration.batch_share(each) * ceiling / each.most
+                decided[each.name] = replace(
+                    decided[each.name],
+                    floor=floor,
+                    ceiling=ceiling,
+                    batch_places=math.ceil(places) if each.batch_only else decided[each.name].batch_places,
+                )
+        deployments = tuple(decided[each.name] for each in decision.deployments)
+        return replace(decision, deployments=deployments), since
+
+    def overdue(self, waiting: Mapping[str, float], now: float) -> list[str]:
+        """Return in words which pools wait for longer than a hand-over of any of their roles takes.
+
+        waiting: As of `possible`.
+        """
+        limits = {
+            pool: max(
+                each.handover_seconds or 0.0 for each in self._configuration.workers if each.pool == pool
+            )
+            for pool in waiting
+        }
+        return [
+            f"real time has waited for accelerators of {pool} for {now - began:.0f} s, and a hand-over takes "
+            f"{limits[pool]:.0f} s: tasks do not stop, or hosts are missing"
+            for pool, began in waiting.items()
+            if now - began > limits[pool]
+        ]
+
     def changes(self, decision: ShiftDecision, live: LiveCell) -> list[ShiftChange]:
         """Return the changes of floors and quotas, those in favour of real time first."""
         found = [*self._floors(decision, live), *self._quotas(decision, live)]
@@ -80,6 +137,8 @@ class ShiftActuators:
         by_name = {each.name: each for each in self._configuration.workers}
         for each in decision.deployments:
             before, workers = live.workers[each.name], by_name[each.name]
+            if not before.exists:
+                continue
             # The range of the blueprint holds whatever was decided.
             floor = min(max(each.floor, workers.least), workers.most)
             if each.ceiling is None:
@@ -115,6 +174,24 @@ class ShiftActuators:
                     0,
                     partial(found.set_quota, quota),
                 )
+
+
+def _role_now(
+    workers: ShiftedWorkers, decided: DeploymentDecision, live: LiveWorkers, placed: int
+) -> RoleNow:
+    floor = min(max(decided.floor, workers.least), workers.most)
+    ceiling = floor if decided.ceiling is None else min(max(decided.ceiling, floor), workers.most)
+    return RoleNow(
+        name=workers.name,
+        accelerators=workers.accelerators,
+        least=workers.least,
+        floor=floor,
+        ceiling=ceiling,
+        wanted=live.replicas,
+        placed=placed,
+        batch_only=workers.batch_only,
+        order=decided.drain_order or 0,
+    )
 
 
 def _lends(workers: ShiftedWorkers, before: LiveWorkers, floor: int, ceiling: int) -> bool:

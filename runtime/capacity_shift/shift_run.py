@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from aws_lambda_powertools import Logger
 
 from capacity_shift.cell_reader import CellReader, DemandReader
-from capacity_shift.shift_changes import ShiftActuators, make
+from capacity_shift.shift_changes import ShiftActuators, ShiftChange, make
 from inference_contracts import operations_names, shift_names
 from inference_contracts.operations_names import SHIFT_SERVICE
 from inference_contracts.shift_names import SHIFT_ENTRY, ShiftConfiguration
@@ -87,14 +87,21 @@ class ShiftRun:
         settings = ShiftSettings.of(self._configuration, freeze)
         state = ShiftState.from_item(stored.content["state"]) if stored else None
         decision = self._decide(histories, live.view, state, settings, now)
-        ceilings = self._ceilings(decision, stored)
-        changes = self._actuators.changes(decision, live) if decision.carried_out else []
+        changes: list[ShiftChange] = []
+        waiting: Mapping[str, float] = {}
+        possible = decision
+        if decision.carried_out:
+            before = stored.content.get("waiting", {}) if stored else {}
+            possible, waiting = self._actuators.possible(decision, live, before, now)
+            changes = self._actuators.changes(possible, live)
+        ceilings = self._ceilings(possible, stored)
         planned = {
             "planned": [each.what for each in changes],
             "unread": dict(live.unread),
             "ceilings": ceilings,
+            **({"waiting": dict(waiting)} if waiting else {}),
         }
-        record = {"state": decision.state.as_item(), "ceilings": ceilings}
+        record = {"state": decision.state.as_item(), "ceilings": ceilings, "waiting": dict(waiting)}
         audit = AuditRecord(SHIFT_SERVICE, {**decision.as_record(), **planned}, now)
         # Also without the table the log has the decision.
         _logger.info("decision", decision=audit.content)
@@ -112,7 +119,7 @@ class ShiftRun:
             failed = self._set_ceilings(ceilings if table_is_read else dict.fromkeys(ceilings, 0), now)
         # Nobody knows what workers need that could not be read.
         done, not_made = make(changes, may_lend=table_is_read and not failed and not live.unread)
-        failed += not_made
+        failed += [*not_made, *self._actuators.overdue(waiting, now)]
         if failed:
             self._record_failures(failed, now)
         return ShiftOutcome(decision, ceilings, tuple(done), tuple(failed), metrics_are_read)

@@ -31,7 +31,14 @@ class EcsStacks(TargetStacks):
         capacity = self._add_capacity(cluster)
         models = self._add_models(cluster, discovery, after=capacity)
         self._add_metrics(cluster, after=capacity)
-        self._add_operations(cluster.controlled, on_ecs=True, after=models)
+        shares = any(pool.shared is not None for pool in self._foundation.blueprint.spec.pools)
+        operations = self._add_operations(
+            cluster.controlled, on_ecs=True, after=[capacity] if shares else models
+        )
+        if shares and operations:
+            # The shift makes room for a new model in a full pool. Until then, its tasks find no place.
+            for each in models:
+                each.add_stack_dependency(operations)
         network = self._foundation.network
         return WorkerTasks(network.models.gateway, EcsBatchWorkers(), network.vpc)
 

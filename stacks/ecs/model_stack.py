@@ -41,7 +41,7 @@ from inference_constructs.network import Gateway
 from inference_constructs.observability import KeptLogGroup
 from inference_constructs.serving import ModelTarget, ModelTargets, keep_artefacts, read_weights
 from inference_constructs.storage import CacheBucket
-from inference_contracts.ecs_names import MAIN_CONTAINER, TAG_KEYS, session_log_group
+from inference_contracts.ecs_names import LARGEST_NUMBER, MAIN_CONTAINER, TAG_KEYS, session_log_group
 from stacks.shared_parts import ModelAddresses, add_kv_cache, artefact_prefixes, mirror_address
 
 
@@ -270,7 +270,7 @@ def _service_target(service: RenderedService, target_group_arn: str) -> ServiceT
 
 def _scaling(scope: Construct, service: str, cluster_name: str, scaling: ServiceScaling) -> RoleScaling:
     """Add what changes the number of tasks of a service."""
-    return RoleScaling(
+    added = RoleScaling(
         scope,
         f"Scaling-{service}",
         cluster_name=cluster_name,
@@ -288,6 +288,9 @@ def _scaling(scope: Construct, service: str, cluster_name: str, scaling: Service
         scale_in_cooldown_seconds=scaling.scale_in_cooldown_seconds,
         scale_out_cooldown_seconds=scaling.scale_out_cooldown_seconds,
     )
+    if scaling.shifted_maximum is not None and isinstance(added.node.default_child, cdk.CfnResource):
+        added.node.default_child.add_metadata(LARGEST_NUMBER, scaling.shifted_maximum)
+    return added
 
 
 def _secrets(services: Sequence[RenderedService]) -> Iterator[str]:

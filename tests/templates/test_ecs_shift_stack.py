@@ -115,7 +115,11 @@ class LiveFloor:
         return self
 
     def describe_scalable_targets(self, *, ResourceIds: list[str], **_: object) -> dict[str, Any]:  # noqa: N803
-        return {"ScalableTargets": [{"ResourceId": each, "MinCapacity": 9} for each in ResourceIds]}
+        return {
+            "ScalableTargets": [
+                {"ResourceId": each, "MinCapacity": 9, "MaxCapacity": 9} for each in ResourceIds
+            ]
+        }
 
 
 def test_a_deployment_keeps_floors_while_the_shift_acts(lending: Templates, watching: Templates) -> None:

@@ -86,6 +86,8 @@ def shifted_on_ecs(spec: dict[str, Any]) -> None:
     with_batch(spec)
     workers = spec["models"][0]["deployments"][0]["aggregated"]
     workers |= {"replicas": {"min": 1, "max": 2}, "scaledBy": {"load": {}}}
+    spec["pools"][0] |= {"shared": {}, "nodes": {"min": 2, "max": 2}}
+    spec["models"][0]["priority"] = 1
     spec |= {"cluster": {"ecs": {}}, "observability": {}, "capacityShift": {"action": "shift"}}
 
 

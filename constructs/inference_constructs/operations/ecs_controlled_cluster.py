@@ -56,23 +56,50 @@ class EcsControlledCluster(ControlledCluster):
         return {"StringEquals": {f"aws:ResourceTag/{PLATFORM_TAG}": self.name}}
 
     def grant_shift(self, scope: Construct, role: iam.Role, shift: ShiftConfiguration) -> None:
-        """Let the capacity shift read services, and if it shifts also set their smallest number of tasks."""
+        """Let the capacity shift read services, and if it shifts also set their numbers of tasks."""
         stack = cdk.Stack.of(scope)
         arns = [
             stack.format_arn(service="ecs", resource="service", resource_name=f"{self.name}/{each.name}")
             for each in shift.workers
         ]
         reads = _shift_reads(stack.region, arns)
+        hosts = self._reads_of_shared_pools(scope) if shift.shared_pools else []
         changes = _shift_changes(stack, self.name, arns) if shift.action == "shift" else []
-        for statement in (*reads, *changes):
+        for statement in (*reads, *hosts, *changes):
             role.add_to_policy(iam.PolicyStatement.from_json(dict(statement)))
         acknowledge_wildcards(role, reads, "Lists of scalable targets know no resources.")
+        acknowledge_wildcards(role, hosts, "Hosts and tasks of the cluster get their names when they run.")
         acknowledge_wildcards(
             role,
             changes,
             "Application Auto Scaling chooses the ARNs of scalable targets, and a tag bounds them. It checks "
             "permissions on alarms without naming one.",
         )
+
+    def _reads_of_shared_pools(self, scope: Construct) -> list[Statement]:
+        """Return what a run reads of the hosts of shared pools, and of the tasks on them."""
+        cluster = self._cluster_arn(scope)
+        return [
+            {
+                "Sid": "ListHosts",
+                "Effect": "Allow",
+                "Action": "ecs:ListContainerInstances",
+                "Resource": cluster,
+            },
+            {
+                "Sid": "ListTasks",
+                "Effect": "Allow",
+                "Action": "ecs:ListTasks",
+                "Resource": "*",
+                "Condition": {"ArnEquals": {"ecs:cluster": cluster}},
+            },
+            {
+                "Sid": "ReadHostsAndTasks",
+                "Effect": "Allow",
+                "Action": ["ecs:DescribeContainerInstances", "ecs:DescribeTasks"],
+                "Resource": [self._arn(scope, "container-instance"), self._arn(scope, "task")],
+            },
+        ]
 
     def _reads(self, scope: Construct) -> Iterator[tuple[iam.PolicyStatement, str]]:
         cluster = self._cluster_arn(scope)

@@ -21,6 +21,7 @@ from inference_blueprints.operate.changes.platform_change import (
     spelled,
 )
 from inference_blueprints.operate.ecs_cluster import hosts, services, tasks, unprotect_groups
+from inference_contracts.ecs_names import LARGEST_NUMBER
 from inference_contracts.errors import UserError
 
 # Hosts on ECS that a change replaces or removes, and that services still use.
@@ -213,50 +214,94 @@ Properties = Mapping[str, Any]
 
 KEPT_FLOORS_CHECK = "floors"
 _TARGET: Final = "AWS::ApplicationAutoScaling::ScalableTarget"
+_SERVICE: Final = "AWS::ECS::Service"
 _POLICY: Final = "AWS::IAM::Policy"
 _REGISTER, _UPDATE = "application-autoscaling:RegisterScalableTarget", "ecs:UpdateService"
-_MINIMUM: Final = "MinCapacity"
+_MINIMUM, _MAXIMUM, _NUMBER = "MinCapacity", "MaxCapacity", "DesiredCount"
 #: Targets of one answer (Application Auto Scaling API Reference, DescribeScalableTargets, MaxResults).
 _PAGE: Final = 50
 
 
 def kept_floors(change: PlatformChange) -> Iterator[Finding]:
-    """Write the floor that holds now where CloudFormation would write that of the blueprint.
+    """Write the numbers of tasks that hold now where CloudFormation would write those of the blueprint.
 
     CloudFormation registers a target with all properties as soon as one of them changes. Until the capacity
     shift has set its floor again, or until the next scheduled action, scaling policies could end tasks down
     to the blueprint's number. If only this number changes and what holds is in the new range, nothing is
     written.
+
+    On a pool that models share by the hour, the same holds for the largest number, and for the desired count
+    of workers that serve batch alone: CloudFormation writes it with every change of the service
+    (aws/containers-roadmap#493), and a service without one begins with a task, for which there may be no
+    place (aws/aws-cdk#13130).
     """
-    changed = list(_changed_targets(change))
-    floors = _live_floors(change.account, [str(new["ResourceId"]) for *_, new in changed])
-    for stack, logical_id, before, after in changed:
-        service = str(after["ResourceId"])
-        floor = floors.get(service)
-        if floor is None:
-            continue
-        kept = min(after["MaxCapacity"], max(after[_MINIMUM], floor))
-        if kept == floor and {**before, _MINIMUM: after[_MINIMUM]} == after:
-            kept = before[_MINIMUM]
-        if kept != after[_MINIMUM]:
-            name = service.rpartition("/")[2]
-            message = f"{name} keeps the floor that its schedule or the capacity shift has set"
-            yield Held(KEPT_FLOORS_CHECK, stack, message, partial(_keep_floor, logical_id, kept))
-
-
-def _changed_targets(change: PlatformChange) -> Iterator[tuple[str, str, Properties, Properties]]:
-    """Yield stack, logical ID and properties of each changed target whose floor something else sets."""
     shifted = {name for template in change.new.values() for name in _shifted_services(template)}
+    changed = list(_changed_targets(change, shifted))
+    ranges = _live_ranges(change.account, [str(new["ResourceId"]) for *_, new, _ in changed])
+    for stack, logical_id, before, after, most in changed:
+        service = str(after["ResourceId"])
+        if service not in ranges:
+            continue
+        floor, ceiling = ranges[service]
+        largest = after[_MAXIMUM] if most is None else most
+        kept = {_MINIMUM: min(largest, max(after[_MINIMUM], floor))}
+        if most is not None:
+            kept[_MAXIMUM] = min(most, max(kept[_MINIMUM], ceiling))
+        own = {name: after[name] for name in kept}
+        live = {_MINIMUM: floor, _MAXIMUM: ceiling}
+        if all(kept[name] == live[name] for name in kept) and {**before, **own} == after:
+            kept = {name: before[name] for name in kept}
+        if kept != own:
+            name = service.rpartition("/")[2]
+            number = "floor" if most is None else "range"
+            message = f"{name} keeps the {number} that its schedule or the capacity shift has set"
+            yield Held(KEPT_FLOORS_CHECK, stack, message, partial(_keep, logical_id, kept))
+    yield from _kept_numbers(change, shifted)
+
+
+def _kept_numbers(change: PlatformChange, shifted: Collection[str]) -> Iterator[Finding]:
+    """Keep the desired counts of services without a target, of which the capacity shift sets the number."""
+    changed = []
+    for stack, logical_id, old, new in change.changed_resources():
+        before, after = old.get("Properties", {}), new.get("Properties", {})
+        if new["Type"] == _SERVICE and before != after and {_NUMBER, "ServiceName"} <= before.keys() & after:
+            changed.append((stack, logical_id, before, after))
+    clusters = {name.rpartition("/")[2]: name.rpartition("/")[0] for name in shifted}
+    named = {str(after["ServiceName"]) for *_, after in changed} & clusters.keys()
+    live = {
+        str(each["serviceName"]): int(each["desiredCount"])
+        for cluster in sorted({clusters[name] for name in named})
+        for each in services(change.account, cluster)
+    }
+    for stack, logical_id, before, after in changed:
+        name = str(after["ServiceName"])
+        if name not in named or name not in live:
+            continue
+        number = max(after[_NUMBER], live[name])
+        if number == live[name] and {**before, _NUMBER: after[_NUMBER]} == after:
+            number = before[_NUMBER]
+        if number != after[_NUMBER]:
+            message = f"{name} keeps the number of tasks that the capacity shift has set"
+            yield Held(KEPT_FLOORS_CHECK, stack, message, partial(_keep, logical_id, {_NUMBER: number}))
+
+
+def _changed_targets(
+    change: PlatformChange, shifted: Collection[str]
+) -> Iterator[tuple[str, str, Properties, Properties, int | None]]:
+    """Yield stack, logical ID and properties of each changed target whose floor something else sets.
+
+    The last is the largest number of the blueprint, if something else sets the largest number, too.
+    """
     for stack, logical_id, old, new in change.changed_resources():
         before, after = old.get("Properties", {}), new.get("Properties", {})
         if new["Type"] != _TARGET or before == after or before.get("ResourceId") != after.get("ResourceId"):
             continue
-        if str(after["ResourceId"]).rpartition("/")[2] in shifted or after.get("ScheduledActions"):
-            yield stack, logical_id, before, after
+        if str(after["ResourceId"]).removeprefix("service/") in shifted or after.get("ScheduledActions"):
+            yield stack, logical_id, before, after, new.get("Metadata", {}).get(LARGEST_NUMBER)
 
 
 def _shifted_services(template: Template) -> Iterator[str]:
-    """Yield the services of which the capacity shift may set the smallest number of tasks."""
+    """Yield the services of which the capacity shift may set numbers of tasks, as ``cluster/service``."""
     resources: Mapping[str, Resource] = template.get("Resources", {})
     for resource in resources.values():
         if resource["Type"] != _POLICY:
@@ -265,14 +310,14 @@ def _shifted_services(template: Template) -> Iterator[str]:
         if any(_REGISTER in listed(each.get("Action", [])) for each in statements):
             for each in statements:
                 if _UPDATE in listed(each.get("Action", [])):
-                    yield from (spelled(arn).rpartition("/")[2] for arn in listed(each["Resource"]))
+                    yield from (spelled(arn).rpartition(":service/")[2] for arn in listed(each["Resource"]))
 
 
-def _live_floors(account: Account, services: Sequence[str]) -> dict[str, int]:
-    """Return the smallest number of tasks that holds now, of each service that scales."""
+def _live_ranges(account: Account, services: Sequence[str]) -> dict[str, tuple[int, int]]:
+    """Return the smallest and the largest number of tasks that hold now, of each service that scales."""
     with readable_errors():
         return {
-            target["ResourceId"]: int(target[_MINIMUM])
+            target["ResourceId"]: (int(target[_MINIMUM]), int(target[_MAXIMUM]))
             for start in range(0, len(services), _PAGE)
             for target in account.client("application-autoscaling").describe_scalable_targets(
                 ServiceNamespace="ecs", ResourceIds=list(services[start : start + _PAGE])
@@ -280,5 +325,5 @@ def _live_floors(account: Account, services: Sequence[str]) -> dict[str, int]:
         }
 
 
-def _keep_floor(logical_id: str, floor: int, template: dict[str, Any]) -> None:
-    template["Resources"][logical_id]["Properties"][_MINIMUM] = floor
+def _keep(logical_id: str, kept: Mapping[str, int], template: dict[str, Any]) -> None:
+    template["Resources"][logical_id]["Properties"].update(kept)

@@ -246,9 +246,13 @@ class Removal:
             from there.
         """
         self._settle()
+        retained: list[Retained] = []
         if self._on_ecs:
+            # The capacity shift would start tasks again.
+            controllers = f"{self._platform}-Operations"
+            retained += self.prune([stack for stack in self.stacks() if stack.name == controllers])
             self._end_tasks()
-        retained = self._delete_from(_CAPACITY)
+        retained += self._delete_from(_CAPACITY)
         self._drain()
         retained += self._delete_from(_CLUSTER)
         self._sweep()

@@ -156,9 +156,15 @@ def _sglang_ranks(blueprint: Blueprint) -> Iterator[Path]:
             yield (*placed.path, "dataParallelSize")
 
 
-def _shared_pools(blueprint: Blueprint) -> Iterator[Path]:
+def _elastic_shared_pools(blueprint: Blueprint) -> Iterator[Path]:
     for index, pool in usable(blueprint.spec.pools):
-        if pool.shared is not None:
+        if pool.shared is not None and (pool.nodes.min != pool.nodes.max or pool.purchase.spot):
+            yield ("spec", "pools", index, "shared")
+
+
+def _neuron_shared_pools(blueprint: Blueprint) -> Iterator[Path]:
+    for index, pool in usable(blueprint.spec.pools):
+        if pool.shared is not None and _neuron_counts(pool):
             yield ("spec", "pools", index, "shared")
 
 
@@ -335,13 +341,21 @@ ECS_LIMITS: tuple[EcsLimit, ...] = (
         _sglang_ranks,
     ),
     EcsLimit(
-        "shared-pools",
-        "`shared` pools",
-        "ECS ends no task so that a more important one finds a place, and a deployment that changes the "
-        "range of a service writes the largest capacity over the one that the capacity shift has set "
-        '(Amazon ECS Developer Guide, "Task placement")',
+        "shared-elastic",
+        "a `shared` pool with Spot, or with `nodes.min` below `nodes.max`",
+        "ECS ends no task so that a more important one finds a place, so who has which hosts is decided for "
+        "a fixed number of them: for a task that waits until another one has stopped, managed scaling would "
+        'start a host (Amazon ECS Developer Guide, "Automatically manage Amazon ECS capacity with cluster '
+        'auto scaling")',
+        "set 'nodes.min' to 'nodes.max' and buy on demand or reserved hosts, or use cluster: {eks: …}",
+        _elastic_shared_pools,
+    ),
+    EcsLimit(
+        "shared-neuron",
+        "a `shared` pool of Inferentia or Trainium",
+        "ECS does not count the Neuron devices of a host, so nobody knows which are free",
         "make one pool per model, or use cluster: {eks: …}",
-        _shared_pools,
+        _neuron_shared_pools,
     ),
     EcsLimit(
         "shifted-floors",

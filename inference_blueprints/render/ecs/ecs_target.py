@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from inference_blueprints.render.ecs.ecs_limits import limits_of, runs_commands
@@ -98,13 +98,16 @@ def start_findings(path: Path, rendered: RenderedDeployment) -> Iterator[Finding
             yield Finding(path, message, "warning")
 
 
-def spare_findings(path: Path, rendered: RenderedDeployment) -> Iterator[Finding]:
+def spare_findings(
+    path: Path, rendered: RenderedDeployment, shared: Collection[str] = ()
+) -> Iterator[Finding]:
     """Yield a warning for each service that stops tasks before it starts others.
 
     Managed Instances drain from day 14 and end by day 21 (Amazon ECS Developer Guide, "Instance patching in
     Amazon ECS Managed Instances"), and draining follows the percents of the deployment.
 
     path: Of the deployment in the blueprint.
+    shared: Pools that models share by the hour. What is free there goes to batch.
     """
     for service in rendered.services:
         tasks = service.scaling.minimum if service.scaling else service.tasks
@@ -114,11 +117,15 @@ def spare_findings(path: Path, rendered: RenderedDeployment) -> Iterator[Finding
         when = "in each deployment"
         if service.compute == "managed":
             when += ", and every two weeks when ECS replaces the hosts,"
+        remedy = (
+            "deploy when load is low, or raise 'replicas.min' so that fewer percent stop"
+            if service.pool in shared
+            else "raise 'nodes.max' of the pool by the nodes of one worker, which run only meanwhile"
+        )
         message = (
             f"{when} {gone} of {tasks} workers of '{service.name}' stop before others start, because "
             f"pool '{service.pool}' has no room for one more: {100 * gone // tasks} % of the capacity "
-            f"is missing for up to {service.start_seconds:,} s; raise 'nodes.max' of the pool by the nodes "
-            "of one worker, which run only meanwhile"
+            f"is missing for up to {service.start_seconds:,} s; {remedy}"
         )
         yield Finding(path, message, "warning")
 
@@ -207,12 +214,13 @@ class EcsTarget(Target[RenderedDeployment]):
         if found:
             return
         target = cls(blueprint, plan)
+        shared = {pool.name for pool in blueprint.spec.pools if pool.shared is not None}
         for index, model in enumerate(plan.models):
             for place, rendered in enumerate(target.render(model)):
                 path = ("spec", "models", index, "deployments", place)
                 yield from size_findings(index, rendered)
                 yield from start_findings(path, rendered)
-                yield from spare_findings(path, rendered)
+                yield from spare_findings(path, rendered, shared)
         observed = blueprint.spec.observability is not None
         health = blueprint.spec.gpu_health is not None
         yield from capacity_findings(pool_capacities(blueprint, plan), observed=observed, health=health)

@@ -203,7 +203,10 @@ class ServiceScaling:
 
     minimum: int
     maximum: int
-    """`minimum`, `maximum`: Smallest and largest number of tasks."""
+    """`minimum`, `maximum`: Smallest and largest number of tasks. On a pool that models share by the hour,
+    the capacity shift sets others."""
+    shifted_maximum: int | None
+    """Largest number that the capacity shift may set on such a pool. None on others."""
     loads: tuple[TrackedLoad, ...]
     """Loads that policies follow."""
     floors: tuple[ScheduledFloor, ...]
@@ -227,7 +230,8 @@ def service_scaling(platform: str, release: str, process: Process) -> ServiceSca
     published = _published(release, process, scaling)
     return ServiceScaling(
         minimum=scaling.least,
-        maximum=scaling.most,
+        maximum=scaling.ceiling or scaling.most,
+        shifted_maximum=scaling.most if scaling.ceiling else None,
         loads=tuple(
             TrackedLoad(
                 name=trigger.name,

@@ -39,8 +39,10 @@ def rollout_percents(rollout: Rollout, replicas: int) -> RolloutPercents:
     instances").
 
     rollout: Tasks that may be missing, and extra ones.
-    replicas: Wanted number of tasks.
+    replicas: Wanted number of tasks. 0 if there may be none: then all may be missing, and none is extra.
     """
+    if not replicas:
+        return RolloutPercents(0, 100)
     most = replicas + rollout.max_surge
     maximum = -(-100 * most // replicas)
     if replicas * maximum // 100 > most:

@@ -82,6 +82,8 @@ def _of_pool(pool: Pool) -> Iterator[str]:
     if pool.purchase.spot and pool.purchase.spot.on_demand_fallback:
         # ECS creates such a service and refuses its updates (terraform-aws-modules/terraform-aws-ecs#410).
         yield "a service on Managed Instances has one capacity provider, and Spot with a fall-back needs two"
+    if pool.shared is not None:
+        yield "models share it, and Managed Instances have no largest number of hosts"
     if pool.nodes.min:
         yield "Managed Instances have no smallest number of hosts"
     if pool.repaired_by == "gpuHealth":

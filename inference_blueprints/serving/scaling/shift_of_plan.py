@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
 
 from inference_blueprints.serving.estimates.worker_start import worker_start
 from inference_blueprints.serving.nodes.ecs_capacity import managed_pools
@@ -27,6 +28,9 @@ from inference_contracts.shift_names import (
     ShiftedWorkers,
 )
 from inference_contracts.units import SECONDS_PER_HOUR
+
+#: Time between two runs of the capacity shift.
+_RUN_SECONDS: Final = 60
 
 
 def shift_configuration_of(blueprint: Blueprint, plan: ServingPlan) -> ShiftConfiguration | None:
@@ -208,12 +212,16 @@ def handovers_of(blueprint: Blueprint, plan: ServingPlan) -> Mapping[Path, Hando
                 starts.setdefault(resolved.pool.name, {})[resolved.path] = _start(resolved, process.image)
                 drains.setdefault(resolved.pool.name, {})[resolved.path] = process.termination_grace_seconds
     stated = shift.reclaim_seconds if shift and "reclaim_seconds" in shift.model_fields_set else None
+    # On ECS real time starts only when a run of the shift has seen that accelerators are free.
+    seen = _RUN_SECONDS if blueprint.spec.cluster.chosen == "ecs" else 0
     return {
         path: Handover(stated, None)
         if stated
         else Handover(
             math.ceil(
-                running + max((each for other, each in drains[pool].items() if other != path), default=0)
+                running
+                + seen
+                + max((each for other, each in drains[pool].items() if other != path), default=0)
             ),
             None if new is None else math.ceil(new),
         )
@@ -251,6 +259,7 @@ def _shared_pools(blueprint: Blueprint, workers: tuple[ShiftedWorkers, ...]) -> 
                 accelerators=shared.accelerators - fixed,
                 accelerators_per_node=size,
                 always=None if nodes.min == nodes.max else max(0, nodes.min * size - fixed),
+                fixed=fixed,
             )
 
 

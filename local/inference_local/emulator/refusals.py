@@ -222,6 +222,33 @@ NETWORK_NOT_VALID = Refusal(
     "networkConfiguration: it isn't supported for other network modes",
 )
 
+SERVICE_UNKNOWN = Refusal(
+    call="ecs:UpdateService, ecs:DeleteService",
+    when="The cluster has no such service",
+    code="ServiceNotFoundException",
+    message="Service not found.",
+    source="ECS API Reference, UpdateService and DeleteService, errors",
+    is_quoted=False,
+)
+
+SERVICE_NOT_ACTIVE = Refusal(
+    call="ecs:UpdateService, ecs:DeleteService",
+    when="The service was deleted",
+    code="ServiceNotActiveException",
+    message="Service was not ACTIVE.",
+    source="ECS API Reference, UpdateService, errors",
+    is_quoted=False,
+)
+
+NEW_TARGET_WITHOUT_RANGE = Refusal(
+    call="application-autoscaling:RegisterScalableTarget",
+    when="The target is new, and the call has no minimum or no maximum",
+    code="ValidationException",
+    message="Minimum and maximum capacity must be specified to register a new scalable target",
+    source="Application Auto Scaling API Reference, RegisterScalableTarget, MinCapacity and MaxCapacity",
+    is_quoted=False,
+)
+
 EXECUTE_COMMAND_OFF = Refusal(
     call="ecs:ExecuteCommand",
     when="The task was started without execute command, or has not started yet",

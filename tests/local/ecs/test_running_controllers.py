@@ -18,7 +18,8 @@ from urllib.parse import parse_qs
 
 import boto3
 import pytest
-from capacity_shift.cluster_numbers import EcsNumbers, LiveWorkers
+from capacity_shift.cluster_numbers import LiveWorkers
+from capacity_shift.ecs_numbers import EcsNumbers
 
 from gpu_health import minute
 from gpu_health.health_platform import health_platform

@@ -255,6 +255,30 @@ OF_ECS: Mapping[str, Call] = {
         ),
         found=lambda client: {"InstanceIds": [first_host("leaving")(client)["InstanceId"]]},
     ),
+    "SERVICE_UNKNOWN": Call(
+        *("ecs", "update_service"),
+        {"cluster": "empty", "service": "engine", "desiredCount": 1},
+        (Call("ecs", "create_cluster", {"clusterName": "empty"}),),
+    ),
+    "SERVICE_NOT_ACTIVE": Call(
+        *("ecs", "update_service"),
+        {"cluster": "deleted", "service": "engine", "desiredCount": 1},
+        (
+            *managed("deleted", "deleted"),
+            task("deleted"),
+            service("deleted", "deleted", "deleted", desiredCount=0),
+            Call("ecs", "delete_service", {"cluster": "deleted", "service": "engine"}),
+        ),
+    ),
+    "NEW_TARGET_WITHOUT_RANGE": Call(
+        *("application-autoscaling", "register_scalable_target"),
+        {
+            "ServiceNamespace": "ecs",
+            "ScalableDimension": "ecs:service:DesiredCount",
+            "ResourceId": "service/try/engine",
+            "MinCapacity": 1,
+        },
+    ),
     "NETWORK_NOT_VALID": Call(
         "ecs",
         "create_service",

@@ -13,7 +13,8 @@ from typing import Any
 import boto3
 import pytest
 from botocore.client import BaseClient
-from capacity_shift.cluster_numbers import ClusterNumbers, EcsNumbers
+from capacity_shift.cluster_numbers import ClusterNumbers
+from capacity_shift.ecs_numbers import EcsNumbers
 
 from inference_contracts.shift_names import ShiftAction, ShiftConfiguration, ShiftedWorkers
 from tests.runtime.capacity_shift.shift_platform import (

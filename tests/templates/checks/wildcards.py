@@ -76,6 +76,14 @@ REASONS: dict[str, list[tuple[str, str]]] = {
             rf"ecs:UpdateTaskProtection on arn:aws:ecs:{_REGION}:.+:task/\$\{{WorkerCluster\w+\}}/\*",
         ),
     ],
+    "hosts and tasks of the platform's cluster, which get names when they run; a condition bounds the list": [
+        ("Operations", r"ecs:ListTasks on \*"),
+        (
+            "Operations",
+            rf"ecs:Describe(ContainerInstances|Tasks) on arn:aws:ecs:{_REGION}:.+"
+            r":(container-instance|task)/[\w-]+/\*",
+        ),
+    ],
     "lists of alarms, which AWS checks against all alarms of the region": [
         ("Operations", rf"cloudwatch:DescribeAlarms on arn:aws:cloudwatch:{_REGION}:.+:alarm:\*"),
     ],

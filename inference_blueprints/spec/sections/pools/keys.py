@@ -150,7 +150,8 @@ class Pool(Section):
     shared: SharedUse | None = None
     """With `shared: {}`, several models share the pool by the hour. Their largest numbers of workers may then
     together exceed it, and the section `capacityShift`, which is required, decides each minute how many each
-    has. Models on it need a `priority`. Only on EKS."""
+    has. Models on it need a `priority`. On ECS, `nodes.min` must be
+    `nodes.max`."""
     repaired_by: RepairOwner = "karpenter"
     """Who replaces broken nodes. `karpenter`: on EKS, Karpenter's node repair, which is on for all pools or
     for none; on ECS, what ECS and EC2 do themselves. `gpuHealth`: that section of this file. `nvSentinel`: an

@@ -82,6 +82,11 @@ def _on_neuron(spec: Document, *, devices: int) -> None:
     model["deployments"][0]["aggregated"].update({"tensorParallelSize": devices})
 
 
+def _neuron_shared(spec: Document) -> None:
+    _neuron_types(spec)
+    spec["pools"][0].update({"shared": {}, "nodes": {"min": 1, "max": 1}})
+
+
 #: What to change in the quickstart to meet a limit.
 CASES: Mapping[str, Callable[[Document], None]] = {
     "llm-d": lambda spec: spec["models"][0].update({"stack": {"llmD": {}}}),
@@ -102,7 +107,8 @@ CASES: Mapping[str, Callable[[Document], None]] = {
     "execute-command": lambda spec: spec["cluster"]["ecs"].update({"executeCommand": True}),
     "taints": _pool(taints=[{"key": "team"}]),
     "labels": _pool(labels={"team": "serving"}),
-    "shared-pools": _pool(shared={}),
+    "shared-elastic": _pool(shared={}),
+    "shared-neuron": _neuron_shared,
     "fall-back": _spot_with_fall_back,
     "soci": _pool(imageAcceleration={"sociParallelPull": {}}),
 }

@@ -29,7 +29,13 @@ from inference_local.emulator.ecs.control.cluster_state import (
 )
 from inference_local.emulator.ecs.control.ecs_control import ClusterParts, EcsControl
 from inference_local.emulator.ecs.control.task_life import ProtectionError, protect, unprotect
-from inference_local.emulator.refusals import EXECUTE_COMMAND_OFF, NOT_INTERACTIVE, AwsApiError
+from inference_local.emulator.refusals import (
+    EXECUTE_COMMAND_OFF,
+    NOT_INTERACTIVE,
+    SERVICE_NOT_ACTIVE,
+    SERVICE_UNKNOWN,
+    AwsApiError,
+)
 
 Answer = dict[str, Any]
 
@@ -338,9 +344,9 @@ class EcsApi:
     def _active(self, parts: ClusterParts, reference: str) -> str:
         name = _tail(reference)
         if name not in parts.state.services:
-            raise AwsApiError("ServiceNotFoundException", "Service not found.")
+            raise SERVICE_UNKNOWN.error()
         if parts.state.services[name].status != "ACTIVE":
-            raise AwsApiError("ServiceNotActiveException", "Service was not ACTIVE.")
+            raise SERVICE_NOT_ACTIVE.error()
         return name
 
     def _task(self, parts: ClusterParts, reference: str) -> EcsTask:

@@ -8,6 +8,7 @@ from typing import Any, Final
 from inference_local.emulator.ecs.api.ecs_shapes import EcsShapes
 from inference_local.emulator.ecs.control.cluster_state import EcsInstance, Shape
 from inference_local.emulator.ecs.control.ecs_control import ClusterParts
+from inference_local.emulator.ecs.control.task_placement import member_of
 from inference_local.emulator.refusals import AwsApiError
 
 Answer = dict[str, Any]
@@ -35,14 +36,18 @@ class InstanceCalls:
     def _list(self, request: Shape) -> Answer:
         parts = self._parts(request)
         # Of the cluster query language, what this library asks.
-        subject, _, value = str(request.get("filter") or "").partition(" == ")
-        if subject not in ("", "ec2InstanceId"):
+        query = str(request.get("filter") or "")
+        subject, _, value = query.partition(" == ")
+        if subject not in ("", "ec2InstanceId") and not subject.startswith("attribute:"):
             raise AwsApiError("InvalidParameterException", f"The filter {subject} is not known here.")
         return {
             "containerInstanceArns": [
                 self._shapes.arn("container-instance", parts.state.name, each.identifier)
                 for each in parts.state.instances.values()
-                if request.get("status") in (None, each.status) and value in ("", each.ec2_id)
+                if request.get("status") in (None, each.status)
+                and (
+                    member_of(each, query) if subject.startswith("attribute:") else value in ("", each.ec2_id)
+                )
             ]
         }
 

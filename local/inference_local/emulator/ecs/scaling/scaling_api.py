@@ -19,7 +19,7 @@ from inference_local.emulator.ecs.scaling.scalable_target import (
     scheduled_change,
     tracking_alarms,
 )
-from inference_local.emulator.refusals import AwsApiError
+from inference_local.emulator.refusals import NEW_TARGET_WITHOUT_RANGE, AwsApiError
 
 Answer = dict[str, Any]
 DIMENSION = "ecs:service:DesiredCount"
@@ -92,9 +92,8 @@ class ScalingApi:
         resource, now = request["ResourceId"], self._clock()
         target = self._scaling.targets.get(resource)
         if target is None:
-            absent = [name for name in ("MinCapacity", "MaxCapacity") if name not in request]
-            if absent:
-                raise AwsApiError("ValidationException", f"a new target needs {', '.join(absent)}")
+            if not {"MinCapacity", "MaxCapacity"} <= request.keys():
+                raise NEW_TARGET_WITHOUT_RANGE.error()
             target = ScalableTarget(resource, 0, 0, now)
         minimum = int(request.get("MinCapacity", target.minimum))
         maximum = int(request.get("MaxCapacity", target.maximum))
