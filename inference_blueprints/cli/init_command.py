@@ -78,6 +78,7 @@ def init(
         text, name = _copied(blueprint, name, options, output)
         file = file or Path(f"{name}.yaml")
         _demand_new(file)
+        _copy_rates(blueprint, file.parent)
     _write(file, text, output)
 
 
@@ -126,6 +127,25 @@ def _copied(
     options.take("--name", demand_name)
     options.demand_right()
     return with_platform_name(source.read_text(encoding="utf-8"), str(source), name), name
+
+
+def _copy_rates(blueprint: str, folder: Path) -> None:
+    """Copy the files with recorded rates that a shipped blueprint names to the same places below a folder.
+
+    Raises UserError if a file is there with another content.
+    """
+    from inference_blueprints.loading import load_blueprint
+    from inference_blueprints.spec.sections.workloads.rules import stated_days
+    from inference_blueprints.spec.source import find
+
+    beside = find(blueprint).parent
+    names = [day.rates for _, day in stated_days(load_blueprint(blueprint).written.spec) if day.rates]
+    texts = {folder / name: (beside / name).read_text(encoding="utf-8") for name in names}
+    for path, text in texts.items():
+        if path.exists() and path.read_text(encoding="utf-8") != text:
+            _demand_new(path)
+    for path, text in texts.items():
+        write_file(path, text)
 
 
 def _wished(given: Mapping[str, str | None], output: Output) -> Wish:

@@ -24,6 +24,7 @@ import pytest
 from benchmarks.harness.stub_endpoint import stub_endpoint
 from inference_blueprints.loading import load_blueprint
 from inference_blueprints.serving.streaming_configuration import job_configuration
+from inference_blueprints.spec.types import Blueprint
 from inference_contracts.streaming_job import (
     JobEndpoint,
     StreamingJobConfiguration,
@@ -40,6 +41,7 @@ from inference_local.streaming.streaming_clients import (
     read_history,
 )
 from inference_local.streaming.streaming_counts import LeftBehind, counts_of
+from inference_local.streaming.streaming_run import job_url
 from tests.releases.recorded_releases import recorded_releases
 
 RELEASE, BLUEPRINT = "95795729", "streaming-g6e"
@@ -126,13 +128,32 @@ def until(happened: Callable[[], Any], what: str) -> None:
         time.sleep(0.2)
 
 
+def with_own_deployment(blueprint: Blueprint) -> Blueprint:
+    """Return a blueprint whose job is answered by a second deployment of its model, and by no other."""
+    [model], [job, *_] = blueprint.spec.models, blueprint.spec.streaming
+    [first] = model.deployments
+    deployments = [first, first.model_copy(update={"name": "clicks"})]
+    changes = {
+        "models": [model.model_copy(update={"deployments": deployments})],
+        "streaming": [job.model_copy(update={"deployments": ["clicks"]})],
+    }
+    return blueprint.model_copy(update={"spec": blueprint.spec.model_copy(update=changes)})
+
+
+def calls_of(url: str) -> int:
+    with urllib.request.urlopen(f"{url}/count", timeout=30) as answer:  # noqa: S310 - the stub's own address
+        return int(json.loads(answer.read()))
+
+
 def test_the_job_of_the_last_release_goes_on_with_more_subtasks(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The former runner keeps state on the heap, this one in RocksDB. A changed uid, type of state or maximum
-    of subtasks would stop the new job, or lose or repeat sessions."""
+    of subtasks would stop the new job, or lose or repeat sessions. The new job has its own deployment: red
+    too if it calls another one of its model."""
     former = FormerRelease(tmp_path)
-    [job, *_] = load_blueprint(BLUEPRINT).blueprint.spec.streaming
+    blueprint = with_own_deployment(load_blueprint(BLUEPRINT).blueprint)
+    [job, *_] = blueprint.spec.streaming
     old, new = tmp_path / "old", tmp_path / "new"
     old.mkdir()
     java_programs.build(job_processes.MODULES, tmp_path / "maven.log")
@@ -140,7 +161,12 @@ def test_the_job_of_the_last_release_goes_on_with_more_subtasks(
         for module in (java_programs, job_processes):
             patch.setattr(module, "runtime_directory", lambda: former.runtime)
         java_programs.build(job_processes.MODULES, tmp_path / "former-maven.log")
-    with ProcessGroup() as processes, ValkeyServer(tmp_path / "valkey") as valkey, stub_endpoint() as url:
+    with (
+        ProcessGroup() as processes,
+        ValkeyServer(tmp_path / "valkey") as valkey,
+        stub_endpoint() as url,
+        stub_endpoint() as others,
+    ):
         kafka = KafkaProcess(tmp_path, processes)
         kafka.start_for(job, partitions=PARTITIONS)
         today = job_configuration(
@@ -148,7 +174,7 @@ def test_the_job_of_the_last_release_goes_on_with_more_subtasks(
             platform="streaming",
             bootstrap_servers=kafka.address,
             kafka_authentication="none",
-            endpoint_url=url,
+            endpoint_url=job_url(blueprint, job, {"qwen3-8b": others, "qwen3-8b--shopper": url}),
             store=local_signal_store(valkey.port),
             history_uri=(tmp_path / "history").as_uri(),
         )
@@ -187,6 +213,7 @@ def test_the_job_of_the_last_release_goes_on_with_more_subtasks(
             shutil.copytree(snapshot, new / "checkpoints" / snapshot.name)
             second = JobProcess(new, processes, today, MORE_SUBTASKS)
             second.start()
+            before = calls_of(url)
 
             def left_behind() -> LeftBehind:
                 processes.check()
@@ -200,6 +227,8 @@ def test_the_job_of_the_last_release_goes_on_with_more_subtasks(
             until(lambda: producer.sent == len(clicks), "events")
             until(lambda: counts_of(expected, left_behind()).lost == 0, "signals")
             found = left_behind()
+        assert calls_of(url) > before
+        assert calls_of(others) == 0
     counts = counts_of(expected, found)
     unanswered = [each for each in found.dead_letters if each["reason"] not in {"late", "poison"}]
     assert unanswered == []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -119,7 +119,7 @@ def run_streaming(
         step.update(detail="Maven builds the job")
         java_programs.build(MODULES, directory / "maven.log")
         [model] = [each for each in running if each.name == job.model]
-        url = model.addresses.get(way_address(blueprint.spec, job), model.base_url.removesuffix("/v1"))
+        url = job_url(blueprint, job, model.addresses)
         try:
             with ProcessGroup() as processes, ValkeyServer(directory / "valkey") as valkey:
                 step.update(detail="Kafka and Flink start")
@@ -130,6 +130,14 @@ def run_streaming(
             shutil.rmtree(directory / TEMPORARY, ignore_errors=True)
         step.result = f"{outcome.events} events, {outcome.lost} lost, {outcome.duplicated} duplicated"
     return replace(outcome, not_run=tuple(each.name for each in others)), _platform_parts(job)
+
+
+def job_url(blueprint: Blueprint, job: StreamingJob, addresses: Mapping[str, str]) -> str:
+    """Return the URL of the deployments that answer a job on this machine.
+
+    addresses: URLs of the model by the first label of the host name that they stand for.
+    """
+    return addresses[way_address(blueprint.spec, job)]
 
 
 def _start(

@@ -32,6 +32,20 @@ def test_what_init_writes_is_valid_and_its_schema_line_leads_to_the_schema(tmp_p
     jsonschema.validate(yaml.safe_load(mine.read_text()), json.loads(schema.read_text()))
 
 
+def test_a_copy_has_the_rates_that_its_blueprint_names(tmp_path: Path) -> None:
+    """Red if the copy cannot be read, because its files stayed in the library, or files of others go."""
+    words = ("init", "ads-reference", "own/mine.yaml", "--name", "mine")
+    (tmp_path / "own/rates").mkdir(parents=True)
+    theirs = tmp_path / "own/rates/shopper.csv"
+    theirs.write_text("0,1\n")
+    refused = blueprints(*words, folder=tmp_path)
+    assert (refused.code, "shopper.csv: already exists" in refused.err) == (1, True)
+    assert (theirs.read_text(), [*theirs.parent.iterdir()]) == ("0,1\n", [theirs])
+    theirs.unlink()
+    assert blueprints(*words, folder=tmp_path).code == 0
+    assert blueprints("validate", "own/mine.yaml", folder=tmp_path).code == 0
+
+
 def test_init_asks_for_a_name_and_keeps_no_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A copy with the name of its example turns this red: two engineers deploy one platform."""
     for words, said in (

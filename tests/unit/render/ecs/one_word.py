@@ -9,6 +9,7 @@ from inference_blueprints.resources import blueprints_directory
 
 #: Names of the limits (`EcsLimit.name`) that refuse a blueprint. Empty for those that run on ECS.
 REFUSED: Mapping[str, tuple[str, ...]] = {
+    "ads-reference": ("shared-pools",),
     "batch-g6e": (),
     "capacity-and-health": ("kueue",),
     "capacity-block-p5": (),

@@ -37,7 +37,7 @@ REFERENCES = TaskReferences(
 
 @functools.cache
 def loaded(name: str) -> LoadedBlueprint:
-    return parse_blueprint(on_ecs(name), name)
+    return parse_blueprint(on_ecs(name), str(shipped()[name]))
 
 
 @functools.cache
@@ -64,7 +64,7 @@ def test_the_list_has_every_shipped_blueprint() -> None:
 @pytest.mark.parametrize("name", [name for name, limits in REFUSED.items() if limits])
 def test_a_blueprint_is_refused_with_the_reasons_of_the_list(name: str) -> None:
     with pytest.raises(BlueprintError) as caught:
-        parse_blueprint(on_ecs(name), name)
+        parse_blueprint(on_ecs(name), str(shipped()[name]))
     reasons = {limit.message: limit.name for limit in ECS_LIMITS if limit.severity == "error"}
     found = [reasons[problem.message] for problem in caught.value.problems]
     assert sorted(set(found)) == sorted(REFUSED[name])

