@@ -8,7 +8,7 @@ from types import MappingProxyType
 import inference_catalog as catalog
 from inference_blueprints.serving.engines import ENGINES
 from inference_blueprints.serving.engines.kv_cache import kv_transfer
-from inference_blueprints.serving.plan import paired_workers, pool_system, unbootable_families
+from inference_blueprints.serving.nodes.node_systems import paired_workers, pool_system, unbootable_families
 from inference_blueprints.serving.resolved import ResolvedWorkers
 from inference_blueprints.serving.stacks import STACKS
 from inference_blueprints.spec import types as spec
