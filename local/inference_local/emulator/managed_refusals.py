@@ -10,6 +10,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from fnmatch import fnmatchcase
+from functools import cache
 from typing import Any, Final
 from zoneinfo import available_timezones
 
@@ -49,8 +50,7 @@ def _may(role: Mapping[str, Any], action: str) -> bool:
         policy = iam._policies.get(arn)
         if policy is None:
             return True  # a policy of AWS, which the emulator does not have
-        versions = policy.get("Versions") or ()
-        documents += [each.get("Document") for each in versions]
+        documents += [each["Document"] for each in policy["Versions"].values()]
     for each in (found for document in documents for found in statements(document)):
         actions = each.get("Action", ())
         actions = [actions] if isinstance(actions, str) else actions
@@ -242,9 +242,15 @@ def _wrong_window(given: Values) -> Values | None:
     return {} if window.get("Mode") == "FLEXIBLE" and not window.get("MaximumWindowInMinutes") else None
 
 
+@cache
+def _zones() -> frozenset[str]:
+    """Return the time zones of this machine's database. It may have none."""
+    return frozenset(available_timezones())
+
+
 def _unknown_zone(given: Values) -> Values | None:
     zone = given.get("ScheduleExpressionTimezone")
-    return {"zone": zone} if zone and zone not in available_timezones() else None
+    return {"zone": zone} if zone and _zones() and zone not in _zones() else None
 
 
 def _target(given: Values) -> Mapping[str, Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from ministack.services import cloudwatch_logs, ec2, s3
+from ministack.services import cloudwatch_logs, ec2, iam, s3
 from ministack.services.cloudformation.provisioners import _RESOURCE_HANDLERS
 
 from inference_blueprints.resources import root
@@ -129,3 +129,22 @@ def test_expressions_are_judged_as_aws_does() -> None:
 
     assert [each for each in TAKEN if is_refused(each)] == []
     assert [each for each in REFUSED if not is_refused(each)] == []
+
+
+def test_an_attached_policy_lets_a_machine_log(monkeypatch: pytest.MonkeyPatch) -> None:
+    """MACHINE_LOG_ROLE: the role of a machine that is updated has policies of both kinds."""
+    arn, policy = "arn:aws:iam::123456789012:role/machine", "arn:aws:iam::123456789012:policy/logs"
+    trust = {"Effect": "Allow", "Principal": {"Service": "states.amazonaws.com"}, "Action": "sts:AssumeRole"}
+    role = {"Arn": arn, "AssumeRolePolicyDocument": {"Statement": trust}, "InlinePolicies": {}}
+    role["AttachedPolicies"] = [policy]
+    monkeypatch.setattr(iam, "_roles", {"machine": role})
+    log = {"CloudWatchLogsLogGroup": {"LogGroupArn": "arn:aws:logs:us-west-2:123456789012:log-group:g:*"}}
+    machine = {"RoleArn": arn, "LoggingConfiguration": {"Level": "ALL", "Destinations": [log]}}
+
+    def error(action: str) -> AwsApiError | None:
+        document = {"Statement": {"Effect": "Allow", "Action": action, "Resource": "*"}}
+        monkeypatch.setattr(iam, "_policies", {policy: {"Versions": {"v1": {"Document": document}}}})
+        return refused_resource("AWS::StepFunctions::StateMachine", machine)
+
+    assert error("logs:CreateLogDelivery") is None
+    assert "not authorized to access the Log Destination" in str(error("states:StartExecution"))
