@@ -9,7 +9,7 @@ from inference_blueprints.resources import blueprints_directory
 
 #: Names of the limits (`EcsLimit.name`) that refuse a blueprint. Empty for those that run on ECS.
 REFUSED: Mapping[str, tuple[str, ...]] = {
-    "ads-reference": ("shared-pools",),
+    "ads-reference": (),
     "batch-g6e": (),
     "capacity-and-health": ("kueue",),
     "capacity-block-p5": (),
@@ -33,6 +33,7 @@ REFUSED: Mapping[str, tuple[str, ...]] = {
 }
 #: Pools that Managed Instances run, of those that run on ECS. Auto Scaling groups run the others.
 MANAGED: Mapping[str, tuple[str, ...]] = {
+    "ads-reference": (),
     "batch-g6e": ("l40s",),
     "capacity-block-p5": (),
     "elastic-g6e": (),
