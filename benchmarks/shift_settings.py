@@ -73,7 +73,7 @@ def measure() -> list[Figure]:
     )
     for service, seconds in product(SERVICES, HANDOVERS):
         own = numpy.array([each[:2] == (service, seconds) for each in _CASES])
-        freed, missed = 100.0 * left_out[own].mean(axis=0)
+        freed, missed = map(float, 100.0 * left_out[own].mean(axis=0))
         name = f"shift_settings {service}, {seconds:g} s, days left out"
         figures += [
             Figure(f"{name}, not freed", 100.0 - freed, "%", simulated=True),
