@@ -47,7 +47,7 @@ ROWS: Final = {
     ),
     "capacityShift": (
         "floors of KEDA, quotas of Kueue, places of batch",
-        "floors of Application Auto Scaling, places of batch",
+        "floors of Application Auto Scaling, on shared pools also maxima and desired counts, places of batch",
     ),
 }
 
