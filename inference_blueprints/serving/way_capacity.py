@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from functools import reduce
 from itertools import groupby
@@ -13,8 +14,10 @@ from inference_blueprints.serving.performance import (
     role_capacity,
     served_requests_per_second,
 )
-from inference_blueprints.serving.resolved import ResolvedWorkers
+from inference_blueprints.serving.resolved import ResolvedWorkers, resolve
+from inference_blueprints.serving.scaling.worker_load import used_by_hour
 from inference_blueprints.serving.traffic import WayIn, own_part, serving_deployments
+from inference_blueprints.spec.sections.pools.shared import shared_pools
 from inference_blueprints.spec.types import BatchQueue, Spec, StreamingJob, Workload
 from inference_contracts.records import dataclass
 from inference_contracts.units import HOURS_PER_DAY, SECONDS_PER_HOUR
@@ -160,7 +163,37 @@ def _left(
             return None
         for hour in range(HOURS_PER_DAY):
             busy[hour] += other.rate_in(hour) / rate * other.hours / HOURS_PER_DAY
-    return tuple(full * max(0.0, 1.0 - share) for share in busy)
+    there = _there_by_hour(roles[-1])
+    return tuple(full * part * max(0.0, 1.0 - share) for share, part in zip(busy, there, strict=True))
+
+
+def _there_by_hour(decoding: ResolvedWorkers) -> Sequence[float]:
+    """Return which part of all workers runs in each hour of a day.
+
+    Of workers that the capacity shift lends, it is what real time leaves of the pool at its stated rates, in
+    whole workers. If these are not known for all of real time there, it is all of them.
+    """
+    everything = [1.0] * HOURS_PER_DAY
+    spec, own = decoding.blueprint.spec, decoding.workers
+    shared = next((each for each in shared_pools(spec) if each.pool.name == own.pool), None)
+    if shared is None or not own.is_lent:
+        return everything
+    free, lent = [float(shared.accelerators)] * HOURS_PER_DAY, 0
+    for model_index, model in enumerate(spec.models):
+        for index in range(len(model.deployments)):
+            roles = resolve(decoding.blueprint, model_index, index)
+            used = used_by_hour(roles)
+            for workers in (each.workers for each in roles if each.workers.pool == own.pool):
+                if workers.is_lent:
+                    lent += workers.maximum * workers.accelerators
+                    continue
+                if used is None and workers.scaled_by is not None:
+                    return everything
+                for hour in range(HOURS_PER_DAY):
+                    wanted = workers.maximum if used is None else math.ceil(used[hour] * workers.maximum)
+                    free[hour] -= min(workers.maximum, max(workers.minimum, wanted)) * workers.accelerators
+    part = own.maximum / lent
+    return [min(1.0, max(own.minimum, math.floor(each * part)) / own.maximum) for each in free]
 
 
 def _full(roles: tuple[ResolvedWorkers, ...], means: Workload) -> float | None:

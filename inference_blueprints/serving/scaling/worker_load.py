@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 
 from inference_blueprints.serving.engines.worker_sizing import worker_sizing
@@ -28,6 +29,7 @@ from inference_blueprints.spec.types import WHOLE_REQUEST
 from inference_catalog import LatencyProfile
 from inference_contracts.number_text import number
 from inference_contracts.records import dataclass
+from inference_contracts.units import HOURS_PER_DAY
 
 _MS = 1000.0
 #: An assumption: the load grows by at most its present size within this time. `target` in the blueprint
@@ -178,6 +180,22 @@ def request_seconds(resolved: ResolvedWorkers) -> float | None:
         return at_stated.request_ms / _MS
     best, _ = _best(resolved, profile, max(1, concurrent_requests(resolved)))
     return best.concurrent_requests / best.requests_per_second
+
+
+def used_by_hour(roles: Sequence[ResolvedWorkers]) -> list[float] | None:
+    """Return which part of all workers of a deployment its requests need in each hour of a day.
+
+    Those of queues do not count.
+
+    roles: Workers of every role of the deployment.
+    Returns: None if the rates by hour or the time of a request are not known.
+    """
+    ways = [way for way in roles[-1].traffic.ways if way.kind != "queue"]
+    seconds = request_seconds(roles[-1]) if ways and all(way.day for way in ways) else None
+    if seconds is None:
+        return None
+    carried = worker_load(roles[-1]).requests * roles[-1].workers.maximum
+    return [sum(way.peak_in(hour) for way in ways) * seconds / carried for hour in range(HOURS_PER_DAY)]
 
 
 def _best(resolved: ResolvedWorkers, profile: LatencyProfile, at_once: int) -> tuple[Operation, str]:

@@ -30,6 +30,7 @@ from inference_blueprints.serving.traffic import (
     serving_deployments,
     way_address,
 )
+from inference_blueprints.serving.way_capacity import way_capacities
 from inference_blueprints.spec.sections.pools.shared import shares
 from inference_blueprints.spec.types import Blueprint
 from inference_contracts.errors import BlueprintError
@@ -403,3 +404,33 @@ def test_workers_that_stay_keep_their_places_of_batch() -> None:
     assert nothing.ceilings(configuration)["nightly"] == fixed
     assert ShiftConfiguration.from_json(configuration.as_json()) == configuration
     assert "fixed_places" not in configuration_of().as_json(), "the function of an old file would change"
+
+
+def test_batch_has_by_the_hour_what_the_stated_rates_leave() -> None:
+    """Red if a deadline counts lent workers at noon, when real time has them."""
+
+    def left(*, day: bool) -> tuple[float, ...]:
+        def change(spec: dict[str, Any]) -> None:
+            with_steady(spec)
+            workers_of(spec, 1).update(tensorParallelSize=1, replicas=1)
+            del workers_of(spec, 1)["scaledBy"]
+            lengths = {"inputTokens": {"mean": 8000, "max": 10_000}, "outputTokens": 100}
+            spec["batch"]["queues"][0]["workload"] = lengths
+            workload = spec["models"][0]["workload"]
+            workload["peakRequestsPerSecond"] = 500
+            if day:
+                workload["day"] = {"hours": [1.0] * 12 + [0.0] * 12}
+
+        blueprint = blueprint_of(change)
+        assert blueprint.spec.batch is not None
+        roles = [resolve(blueprint, 2, index)[0] for index in range(2)]
+        found = way_capacities(blueprint.spec, blueprint.spec.batch.queues, roles)["nightly"].left_by_hour
+        assert found is not None
+        return found
+
+    always, steady = left(day=False), left(day=True)
+    assert len(set(always)) == 1
+    # At night real time keeps its two workers and one fixed one: 13 of 16 accelerators are left.
+    lent = (always[0] - steady[12]) / (3 / 16)
+    assert steady[:12] == pytest.approx([always[0] - lent * 13 / 16] * 12)
+    assert lent > always[0] / 2

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from inference_blueprints.report.plan.section import Label, PlanBasis, PlanSection, PlanSummary, ShortLine
 from inference_blueprints.report.tables import TextTable
-from inference_blueprints.serving.resolved import ResolvedWorkers
 from inference_blueprints.serving.scaling.shift_of_plan import handovers_of
-from inference_blueprints.serving.scaling.worker_load import request_seconds, worker_load
+from inference_blueprints.serving.scaling.worker_load import used_by_hour
 from inference_blueprints.spec.sections.pools.shared import PoolSharing, shared_pools, shares
 from inference_contracts.records import dataclass
 from inference_contracts.units import HOURS_PER_DAY
@@ -102,7 +101,7 @@ def _needed_by_hour(basis: PlanBasis, shared: PoolSharing) -> list[int]:
     """Return the accelerators that the stated rates need in each hour of a day; empty without such rates."""
     found, known = [0] * HOURS_PER_DAY, False
     for roles in basis.deployments.values():
-        used = _used_by_hour(roles)
+        used = used_by_hour(roles)
         known = known or (used is not None and any(each.pool is shared.pool for each in roles))
         for role in roles:
             if role.pool is not shared.pool:
@@ -113,16 +112,6 @@ def _needed_by_hour(basis: PlanBasis, shared: PoolSharing) -> list[int]:
                 number = min(workers.maximum, max(workers.minimum, needed))
                 found[hour] += number * workers.accelerators
     return found if known else []
-
-
-def _used_by_hour(roles: Sequence[ResolvedWorkers]) -> list[float] | None:
-    """Return which part of all workers of a deployment its requests need in each hour; None if unknown."""
-    ways = [way for way in roles[-1].traffic.ways if way.kind != "queue"]
-    seconds = request_seconds(roles[-1]) if ways and all(way.day for way in ways) else None
-    if seconds is None:
-        return None
-    carried = worker_load(roles[-1]).requests * roles[-1].workers.maximum
-    return [sum(way.peak_in(hour) for way in ways) * seconds / carried for hour in range(HOURS_PER_DAY)]
 
 
 def sharing(summary: PlanSummary) -> TextTable:
