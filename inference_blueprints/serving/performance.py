@@ -238,6 +238,21 @@ def chunk_ms(resolved: ResolvedWorkers, tokens: int) -> float | None:
     return _interpolate(profile.prefill_isl, profile.prefill_ttft_ms, tokens)
 
 
+def least_prompt_ms(resolved: ResolvedWorkers, means: Workload) -> float | None:
+    """Return how long a prefill takes in the mean, in milliseconds; beyond the profile, how long at least.
+
+    means: Requests of one way in.
+    Returns: None without a latency profile.
+    """
+    profile = _own_profile(resolved, catalog.latency_profile, means)
+    if profile is None:
+        return None
+    if not uncovered(profile, means, "prefill"):
+        return prefill_ms(profile, means)
+    known = min(computed_prompt(means), profile.max_prompt_tokens)
+    return _interpolate(profile.prefill_isl, profile.prefill_ttft_ms, known)
+
+
 def at_rate(
     profile: LatencyProfile,
     workload: Workload,
@@ -581,7 +596,7 @@ def min_time_per_output_token_ms(
 
     roles: Workers of every role of a deployment; the last write answers.
     means: Requests of one way in; those of the deployment by default.
-    Returns: None without a latency profile.
+    Returns: None without a latency profile. 0 for answers of one token.
     """
     profile = speeds(roles[-1], means=means)
     if profile is None:

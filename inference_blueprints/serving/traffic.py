@@ -84,6 +84,18 @@ class WayIn:
         return self.longest_input + self.longest_output
 
     @property
+    def stated_tokens(self) -> int:
+        """The longest request that the file states, in tokens: the mean counts where it states no longest.
+
+        This is at most the model's context, and workers must accept it. `longest_tokens` may be more, and is
+        then cut at the context.
+        """
+        if self.kind == "streaming":
+            return self.longest_tokens  # by `prompt.maxInputTokens` and `answer.maxTokens`
+        prompt = self.means.longest_input_tokens or self.means.input_tokens
+        return prompt + (self.means.longest_output_tokens or self.means.output_tokens)
+
+    @property
     def longest_request_tokens(self) -> int:
         """The length for which a worker is planned: the longest, rounded up to a multiple of 1024.
 
@@ -128,10 +140,21 @@ class Traffic:
         return not self.ways or any(way.kind != "queue" for way in self.ways)
 
     @property
+    def longest(self) -> WayIn | None:
+        """The way in that has the longest requests; None without any."""
+        return max(self.ways, key=lambda way: way.longest_request_tokens, default=None)
+
+    @property
     def states_longest(self) -> bool:
         """Whether the file states the longest prompt of the way that has the longest requests."""
-        longest = max(self.ways, key=lambda way: way.longest_request_tokens, default=None)
-        return longest is not None and longest.states_longest
+        return self.longest is not None and self.longest.states_longest
+
+    @property
+    def most_prompt_images(self) -> int | None:
+        """Most images of a prompt, if every way in states it."""
+        images = [way.prompt_images for way in self.ways]
+        stated = [each.max for each in images if each is not None]
+        return max(stated) if stated and len(stated) == len(images) else None
 
 
 def accelerators(deployment: Deployment) -> int:
@@ -229,11 +252,12 @@ def deployment_traffic(spec: Spec, model: Model, deployment: Deployment) -> Traf
     spec: The blueprint's section, with the model.
     """
     own = accelerators(deployment)
+    if not own:
+        return _together(())  # Without workers, it serves nothing; the rules refuse it.
     sizes = {each.name: accelerators(each) for _, each in usable(model.deployments)}
-    # A deployment without workers has no accelerators; the rules refuse it.
     return _together(
         tuple(
-            way.at(own / max(1, sum(sizes[name] for name in way.deployments if name in sizes)))
+            way.at(own / sum(sizes[name] for name in way.deployments if name in sizes))
             for way in _ways(spec, model)
             if deployment.name in way.deployments
         )

@@ -261,12 +261,13 @@ def _conflicts(whole: spec.Spec, model: spec.Model, names: ArgumentNames) -> Ite
         workload = traffic.means
         needed = workload.input_tokens + workload.output_tokens
         stated = [way for way in traffic.ways if way.states_longest]
-        longest = max(stated, key=lambda way: way.longest_tokens, default=None)
-        if longest and length < longest.longest_tokens:
+        longest = max(stated, key=lambda way: way.stated_tokens, default=None)
+        if longest and length < longest.stated_tokens:
+            answer = longest.stated_tokens - longest.longest_input
             yield (
                 names.length,
-                f"got {length}, but requests of {longest.label} have up to {longest.longest_tokens} tokens: "
-                f"a prompt of {longest.longest_input} and an answer of {longest.longest_output}; raise "
+                f"got {length}, but requests of {longest.label} have up to {longest.stated_tokens} tokens: "
+                f"a prompt of {longest.longest_input} and an answer of {answer}; raise "
                 f"'{names.length}', remove it, or lower 'max'",
             )
         elif length < needed:

@@ -29,7 +29,7 @@ from inference_blueprints.serving.estimates.worker_figures import Sizing
 from inference_blueprints.serving.nodes.node_share import node_share
 from inference_blueprints.serving.performance import fewest_replicas, serves_its_peak
 from inference_blueprints.serving.resolved import ResolvedWorkers
-from inference_blueprints.serving.traffic import TAIL_FACTOR, model_traffic
+from inference_blueprints.serving.traffic import model_traffic
 from inference_blueprints.spec.types import ReplicaRange
 from inference_catalog.neuron import device_groups
 from inference_contracts.errors import Finding
@@ -94,7 +94,7 @@ def _tail_findings(memory: MemoryEstimate, resolved: ResolvedWorkers) -> list[Fi
     longest = min(traffic.longest_request_tokens, resolved.shape.context_length)
     user_set = user_set_length(resolved)
     if user_set:
-        assumed = TAIL_FACTOR * (traffic.means.input_tokens + traffic.means.output_tokens)
+        assumed = traffic.longest.longest_tokens if traffic.longest else 0
         if traffic.states_longest or user_set >= min(assumed, resolved.shape.context_length):
             return []  # the checks of arguments report one below a stated maximum
         message = (
@@ -104,7 +104,7 @@ def _tail_findings(memory: MemoryEstimate, resolved: ResolvedWorkers) -> list[Fi
         )
         path = (*resolved.model_path, "engine", resolved.model.engine.chosen, "args", names.length)
         return [Finding(path, message, "warning")]
-    stated = max((way.longest_tokens for way in traffic.ways if way.states_longest), default=0)
+    stated = max((way.stated_tokens for way in traffic.ways if way.states_longest), default=0)
     if stated > memory.kv_tokens:
         message = (
             f"got {resolved.workers.tensor_parallel_size}, the KV cache of a worker holds {memory.kv_tokens} "

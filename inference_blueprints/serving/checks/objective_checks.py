@@ -14,6 +14,7 @@ from inference_blueprints.serving.performance import (
     bound_ms,
     chunk_ms,
     fewest_replicas,
+    least_prompt_ms,
     min_answer_ms,
     role_capacity,
     served_requests_per_second,
@@ -24,7 +25,7 @@ from inference_blueprints.serving.performance import (
 )
 from inference_blueprints.serving.resolved import ResolvedWorkers
 from inference_blueprints.serving.stacks.engine_process import engine_image
-from inference_blueprints.serving.traffic import model_traffic, own_part, queue_path
+from inference_blueprints.serving.traffic import WayIn, model_traffic, own_part, queue_path
 from inference_blueprints.spec.invalid_values import usable
 from inference_blueprints.spec.types import EACH_TOKEN, FIRST_TOKEN, WHOLE_REQUEST, judge, tightest_ms
 from inference_contracts.errors import Finding
@@ -171,6 +172,13 @@ def objective_findings(roles: Sequence[ResolvedWorkers]) -> Iterator[Finding]:
     for judged in judge(roles[0].model.stated_objectives, lambda kind, _: bound_ms(workers, kind)):
         objective, minimum = judged.objective, judged.value_ms
         place = (*path, *(() if objective.path[0] == "realTime" else ("objectives",)), *objective.path)
+        if objective.kind == EACH_TOKEN and roles[0].traffic.means.output_tokens == 1:
+            message = (
+                f"got {objective.limit_ms:,g}, but answers have one token, after which none comes: every "
+                "request meets it; remove it, or limit the first token or the whole request"
+            )
+            yield Finding(place, message, "warning")
+            continue
         if judged.met is False:
             message = (
                 f"got {objective.limit_ms:,g}, but {parts[objective.kind]} of deployment "
@@ -193,30 +201,59 @@ def objective_findings(roles: Sequence[ResolvedWorkers]) -> Iterator[Finding]:
 
 
 def mix_findings(roles: Sequence[ResolvedWorkers]) -> Iterator[Finding]:
-    """Refuse a queue whose prompts stop the answers of others for longer than their objective per token.
-
-    An engine computes a prompt in chunks, and each running answer waits for a chunk before its next token.
-    Separate decode workers compute no prompts.
+    """Refuse a queue whose prompts hold up the requests of others for longer than their objectives.
 
     roles: Workers of every role of a deployment.
     """
-    resolved, limit = roles[0], tightest_ms(roles[0].model.objectives.stated, EACH_TOKEN)
+    resolved = roles[0]
     waiting = [way for way in resolved.traffic.ways if way.kind != "queue"]
-    if len(roles) > 1 or limit is None or not waiting or resolved.model.makes_images:
+    if not waiting or resolved.model.makes_images:
         return
-    step, own = worker_sizing(resolved).max_num_batched_tokens, max(way.longest_input for way in waiting)
     for queue in (way for way in resolved.traffic.ways if way.kind == "queue"):
-        chunk = min(step, queue.longest_input)
-        milliseconds = chunk_ms(resolved, chunk)
-        if chunk <= min(step, own) or milliseconds is None or milliseconds <= limit:
-            continue
-        message = (
+        for held_up in _held_up(roles, queue, waiting):
+            message = f"{held_up}; name a deployment of its own in 'deployments'"
+            yield Finding((*queue_path(resolved.blueprint.spec, queue.name), "workload"), message)
+            break
+
+
+def _held_up(roles: Sequence[ResolvedWorkers], queue: WayIn, waiting: Sequence[WayIn]) -> Iterator[str]:
+    """Yield how a queue holds up the requests for which somebody waits, as clauses.
+
+    An engine computes a prompt in chunks. Each running answer waits for a chunk before its next token;
+    separate decode workers compute none. A new prompt waits until a longer one before it is computed whole,
+    because that one takes all tokens of each step: vLLM schedules running requests first, in the order of
+    arrival (``v1/core/sched/scheduler.py``). While a job runs there is nearly always one, so the mean prompt
+    counts.
+    """
+    resolved, own = roles[0], max(way.longest_input for way in waiting)
+    if queue.longest_input <= own:
+        return
+    stated, step = resolved.model.stated_objectives, worker_sizing(resolved).max_num_batched_tokens
+    on = f"{waiting[0].label} on deployment '{resolved.deployment.name}'"
+    token, chunk = tightest_ms(stated, EACH_TOKEN), min(step, queue.longest_input)
+    chunk_takes = chunk_ms(resolved, chunk) if len(roles) == 1 and chunk > min(step, own) else None
+    if token is not None and chunk_takes is not None and chunk_takes > token:
+        yield (
             f"its prompts of up to {queue.longest_input:,} tokens are computed in chunks of {chunk:,}, which "
-            f"take {milliseconds:,.0f} ms (simulated), and answers of {waiting[0].label} on deployment "
-            f"'{resolved.deployment.name}' wait so long for a token, whose objective is {limit:g} ms; name a "
-            "deployment of its own in 'deployments'"
+            f"take {chunk_takes:,.0f} ms (simulated), and answers of {on} wait so long for a token, whose "
+            f"objective is {token:g} ms"
         )
-        yield Finding((*queue_path(resolved.blueprint.spec, queue.name), "workload"), message)
+    prompt = least_prompt_ms(resolved, queue.means)
+    if prompt is None:
+        return
+    takes = (
+        f"a mean prompt of its {queue.means.input_tokens:,} tokens takes at least {prompt:,.0f} ms "
+        f"(simulated), and requests of {on}"
+    )
+    first = tightest_ms(stated, FIRST_TOKEN)
+    if first is not None and prompt > first:
+        yield f"{takes} wait so long for their first token, whose objective is {first:g} ms"
+    whole, answer = tightest_ms(stated, WHOLE_REQUEST), min_answer_ms(tuple(roles), waiting[0].means)
+    if whole is not None and answer is not None and answer <= whole < answer + prompt:
+        yield (
+            f"{takes}, which take {answer:,.0f} ms alone, wait so long, although their objective is "
+            f"{whole:g} ms"
+        )
 
 
 def stream_findings(roles: Sequence[ResolvedWorkers]) -> Iterator[Finding]:

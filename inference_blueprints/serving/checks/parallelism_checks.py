@@ -88,11 +88,12 @@ def media_findings(resolved: ResolvedWorkers, sizing: Sizing) -> Iterator[Findin
     media, answer = resolved.model.media, resolved.traffic.means.output_tokens
     if media is None:
         return
-    images = media.images_per_request * media.tokens_per_image
+    most = resolved.traffic.most_prompt_images or media.images_per_request
+    images = most * media.tokens_per_image
     if images + answer <= sizing.max_model_len:
         return
     message = (
-        f"got {media.images_per_request} images of {media.tokens_per_image} tokens, {images} in total; with "
+        f"got {most} images of {media.tokens_per_image} tokens, {images} in total; with "
         f"an answer of {answer}, this exceeds the {sizing.max_model_len} tokens that a worker of "
         f"'{resolved.label}' accepts; lower one of them, or raise {engine_of(resolved).argument_names.length}"
     )

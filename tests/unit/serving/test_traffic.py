@@ -25,6 +25,7 @@ from inference_blueprints.serving.resolved import resolve
 from inference_blueprints.serving.scaling.shift_of_plan import shift_configuration_of
 from inference_blueprints.serving.scaling.worker_load import worker_load
 from inference_blueprints.serving.traffic import (
+    deployment_traffic,
     further_routes,
     model_traffic,
     own_deployments,
@@ -298,6 +299,99 @@ def test_long_prompts_may_not_hold_up_the_tokens_of_others() -> None:
     )
     with pytest.raises(BlueprintError, match=r"in chunks of 2,048, which take .* ms .* objective is 60 ms"):
         parse_blueprint(text, "ads.yaml")
+
+
+@pytest.mark.parametrize(
+    ("objectives", "message"),
+    [
+        ({"timeToFirstTokenMs": {"p95": 1600}}, "at least 1,665 ms .* for their first token, .* is 1600 ms"),
+        # About 0.5 s alone, and 1.7 s behind one prompt of 16,384 tokens, where the profile ends.
+        ({"requestMs": {"p99": 1900}}, "at least 1,665 ms .* alone, wait so long, .* is 1900 ms"),
+        ({"timeToFirstTokenMs": {"p95": 1700}, "requestMs": {"p99": 9000}}, ""),
+    ],
+)
+def test_long_prompts_may_not_hold_up_first_tokens_and_whole_requests(
+    objectives: dict[str, Any], message: str
+) -> None:
+    """Red if a mix is judged by the objective per token alone."""
+    document = yaml.safe_load(ADS)
+    document["spec"]["models"][0]["objectives"] = objectives
+    del document["spec"]["batch"]["queues"][0]["deployments"]
+    text = yaml.safe_dump(document)
+    if not message:
+        parse_blueprint(text, "ads.yaml")
+        return
+    with pytest.raises(
+        BlueprintError, match=rf"queues\[0\].workload: a mean prompt of its 20,000 .*{message}"
+    ):
+        parse_blueprint(text, "ads.yaml")
+
+
+def test_an_objective_per_token_is_met_by_answers_of_one_token() -> None:
+    """Red if the whole request is judged as the time of a token that never comes."""
+    document = yaml.safe_load(ADS)
+    model = document["spec"]["models"][0]
+    model["workload"]["outputTokens"] = 1
+    model["objectives"] = {"timePerOutputTokenMs": {"p90": 1}}
+    found = parse_blueprint(yaml.safe_dump(document), "ads.yaml")
+    assert any("answers have one token, after which none comes" in str(each) for each in found.warnings)
+    summary = summarise(found.blueprint, build_plan(found.blueprint))
+    [check] = summary[OBJECTIVES]
+    assert (check.planned_ms, check.is_met, check.is_missed) == (0.0, True, None)
+    assert not [text for label, text in OBJECTIVES.in_short(summary) if label == Label.WARNINGS]
+    carries = [text for label, text in TOKEN_PRICES.in_short(summary) if label == Label.CARRIES]
+    assert "per output token" not in carries[0].partition("qwen/night")[0]
+
+
+def test_a_file_may_state_all_of_the_context() -> None:
+    """Red if four times a mean answer is held against an argument that is the whole context already."""
+    document = yaml.safe_load(ADS)
+    model, [queue] = document["spec"]["models"][0], document["spec"]["batch"]["queues"]
+    queue["workload"] = {"inputTokens": {"mean": 6000, "max": 40_900}, "outputTokens": 20}
+    model["engine"] = {"vllm": {"args": {"max-model-len": 40_960}}}
+    parse_blueprint(yaml.safe_dump(document), "ads.yaml")
+    model["engine"] = {"vllm": {"args": {"max-model-len": 40_919}}}
+    expected = "have up to 40920 tokens: a prompt of 40900 and an answer of 20"
+    with pytest.raises(BlueprintError, match=expected):
+        parse_blueprint(yaml.safe_dump(document), "ads.yaml")
+    del model["engine"]
+    # 40,900 + 80 is more than the context of 40,960, which is what the engine gets.
+    assert contexts(parse_blueprint(yaml.safe_dump(document), "ads.yaml"))["night"] == 40_960
+
+
+def test_the_stated_images_of_prompts_decide_what_a_worker_must_accept() -> None:
+    """Red if `media.imagesPerRequest` decides, although the file says that no prompt has so many."""
+    document = yaml.safe_load(ADS)
+    model = document["spec"]["models"][0]
+    del document["spec"]["batch"], document["spec"]["teams"]
+    model["weights"]["huggingFace"] = "Qwen/Qwen3-VL-8B-Instruct"
+    model["stack"] = {"llmD": {}}
+    model["media"] = {"imagesPerRequest": 50, "tokensPerImage": 256, "allowedDomains": ["images.example.com"]}
+    with pytest.raises(BlueprintError, match="got 50 images of 256 tokens, 12800 in total"):
+        parse_blueprint(yaml.safe_dump(document), "ads.yaml")
+    model["workload"]["promptImages"] = {"mean": 2, "max": 8}
+    parse_blueprint(yaml.safe_dump(document), "ads.yaml")
+
+
+def test_a_deployment_without_workers_serves_nothing() -> None:
+    """Red if requests are divided by its accelerators, of which it has none."""
+    blueprint = loaded(deployments=None).blueprint
+    [model] = blueprint.spec.models
+    empty = model.deployments[0].model_copy(update={"aggregated": None})
+    alone = model.model_copy(update={"deployments": [empty]})
+    assert deployment_traffic(blueprint.spec, alone, empty).ways == ()
+
+
+def test_an_assumed_longest_request_is_that_of_the_longest_way_in() -> None:
+    """Red if the warning multiplies the mean of all ways in by four."""
+    document = yaml.safe_load(ADS)
+    model, [queue] = document["spec"]["models"][0], document["spec"]["batch"]["queues"]
+    model["workload"]["inputTokens"] = 100
+    queue["workload"] = {"inputTokens": 5000, "outputTokens": 100}
+    del queue["deployments"]
+    model["engine"] = {"vllm": {"args": {"max-model-len": 8192}}}
+    warnings = [str(each) for each in parse_blueprint(yaml.safe_dump(document), "ads.yaml").warnings]
+    assert any("may have 20400, four times the mean" in each for each in warnings)
 
 
 def test_running_requests_are_weighted_by_their_time() -> None:

@@ -188,7 +188,12 @@ class ObjectiveCheck:
 
     @property
     def is_met(self) -> bool | None:
-        """Whether a recorded replay meets the objective. None if there is none."""
+        """Whether a recorded replay meets the objective. None if there is none.
+
+        Answers of one token meet each objective for the time between tokens.
+        """
+        if self.planned_ms == 0.0 and self.name.startswith(LATENCY_NAMES[EACH_TOKEN]):
+            return True
         return None if self.replayed_ms is None else self.replayed_ms <= self.objective_ms
 
     @property
@@ -286,7 +291,7 @@ def _row(check: ObjectiveCheck) -> tuple[str, ...]:
 def _verdict(check: ObjectiveCheck) -> str:
     """Return what a replay shows; without one, what the plan's own figures show."""
     if check.is_met is not None:
-        return _VERDICTS[check.is_met]
+        return "answers of one token" if check.replayed_ms is None else _VERDICTS[check.is_met]
     return UNKNOWN if check.planned_ms is None else _VERDICTS[False if check.is_missed else None]
 
 
@@ -330,7 +335,7 @@ def _in_short(summary: PlanSummary) -> Iterator[ShortLine]:
         yield Label.OBJECTIVES, "none stated"
         return
     missed = [check for check in checks if check.is_missed]
-    replayed = [check for check in checks if check.is_met is not None]
+    replayed = [check for check in checks if check.replayed_ms is not None]
     parts = [f"{len(checks)} stated"]
     if replayed:
         days = ", ".join(sorted({f"{check.replayed_on}" for check in replayed}))

@@ -52,7 +52,8 @@ class PromptImages(Section):
     mean: float = Field(ge=0.0, le=1000.0)
     """Mean number of images of a prompt, at most `max`. Prompts without images count as 0."""
     max: int = Field(ge=1, le=1000)
-    """Most images of a prompt, at most `media.imagesPerRequest`."""
+    """Most images of a prompt, at most `media.imagesPerRequest`. Workers need room for so many, if all that
+    sends them prompts states it."""
 
 
 class Day(Choice):

@@ -29,7 +29,10 @@ _LONGEST_LABEL = 63
 
 @rule
 def requests_fit_the_context(spec: Spec) -> Iterator[Finding]:
-    """Check that a mean prompt and answer fit the context of the model."""
+    """Check that the longest stated prompt and answer together, else the mean ones, fit the model's context.
+
+    Workers accept that sum rounded up to a multiple of 1024, but never more than the context.
+    """
     for index, model in usable(spec.models):
         entry = model.weights.entry
         if entry is None or entry.pipeline:
@@ -147,6 +150,13 @@ def prompt_images_are_within_media(spec: Spec) -> Iterator[Finding]:
             if images.mean > images.max:
                 message = f"got {images.mean:g}, 'max' is {images.max}; lower 'mean', or raise 'max'"
                 yield Finding((*place, "mean"), message)
+            longest, most = stated_maximum(lengths.input_tokens), images.max * media.tokens_per_image
+            if longest is not None and most > longest:
+                message = (
+                    f"got {images.max} images of {media.tokens_per_image} tokens, which are {most}, but the "
+                    f"longest of inputTokens is {longest} with images; raise that, or lower this"
+                )
+                yield Finding((*place, "max"), message)
             tokens = math.ceil(images.mean * media.tokens_per_image)
             if tokens > mean_tokens(lengths.input_tokens):
                 message = (
