@@ -292,7 +292,7 @@ def _hours_of_queues(given: Sequence[str]) -> dict[str, float]:
             found[name] = float(hours)
         except ValueError:
             found[name] = -1.0
-        if not 0.0 <= found[name] < float("inf"):
+        if not name or not 0.0 <= found[name] < float("inf"):
             raise UserError(f"got --batch-hours {each}; write QUEUE=HOURS with GPU hours per day, from 0")
     return found
 
@@ -326,7 +326,7 @@ def _notes(traced: Sequence[TracedWorkers], traces: WayTraces, settings: ShiftSe
             f"up to {number(each.moved.peak_requests_per_second, 4)}, times {number(each.seconds)} s "
             f"({source}). A worker carries {number(workers.capacity, 4)}, {each.moved.reason}. "
             "So the peak needs "
-            f"{max(each.values) / workers.capacity:.1f} of at most {workers.most} workers."
+            f"{number(max(each.values) / workers.capacity)} of at most {workers.most} workers."
         )
         if each.above_maximum:
             yield (

@@ -189,8 +189,8 @@ def _problems_of_lengths(windows: Sequence[RateWindow], name: str) -> Iterator[s
         got = after.start_seconds - before.start_seconds
         if not math.isclose(got, length):
             yield (
-                f"{name}: the window at {after.start_seconds:g} s starts {got:g} s after the one before; the "
-                f"first has {length:g} s, and all must have the same length"
+                f"{name}: the window at {after.start_seconds:.10g} s starts {got:.10g} s after the one "
+                f"before; the first has {length:.10g} s, and all must have the same length"
             )
 
 

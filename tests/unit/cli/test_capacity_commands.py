@@ -162,6 +162,8 @@ def test_demand_above_the_maximum_is_said_with_its_share(capacity: Capacity) -> 
     live, shop = answered(capacity(*shared, "-o", "json"))["workers"]
     assert (live["demandAboveMostPercent"] > 1, shop["demandAboveMostPercent"] > 1) == (True, True)
     text = " ".join(capacity(*shared).out.split())
+    little = capacity(*words, "--request-seconds", "0.1").out
+    assert "needs 0.0 of" not in little
     for each in (live, shop):
         share = number(each["demandAboveMostPercent"])
         expected_note = f"{each['name']}: {share} % of the trace's demand is more than {each['most']} workers"
@@ -402,15 +404,15 @@ def test_a_shared_pool_is_compared_with_its_bound_and_its_rivals(capacity: Capac
         "elastic fleets",
         "fixed fleets",
     ]
-    # 5.9 and 3.5 workers at the peaks, and 5 accelerators all day at 85 %.
-    assert ways["fixed fleets"]["accelerators"] == 6 + 4 + 6
+    # 4.2 and 2.5 workers at the peaks, and 5 accelerators all day at 85 %.
+    assert ways["fixed fleets"]["accelerators"] == 5 + 3 + 6
     assert 8 <= ways["clairvoyant bound"]["accelerators"] <= ways["shift"]["accelerators"] < 16
     assert ways["shift"]["keepsObjectives"]
     assert ways["shift"]["ofBound"] < ways["fixed fleets"]["ofBound"]
     assert set(ways["shift"]["unmetPercent"]) == {"live-main-server", "shop-main-server"}
     assert pool["shiftOnThisPool"]["accelerators"] == 16.0
     less = answered(capacity(*SHARED, "--batch-hours", "nightly=0", "-o", "json"))["pools"][0]["ways"]
-    assert less[-1]["accelerators"] == pytest.approx(10, abs=1)
+    assert less[-1]["accelerators"] == pytest.approx(8, abs=1)
 
 
 @pytest.mark.parametrize("columns", ["60", "120"])
@@ -430,6 +432,7 @@ def test_a_shared_pool_in_words(capacity: Capacity, columns: str) -> None:
     [
         (("--batch-hours", "other=3"), "allowed are nightly"),
         (("--batch-hours", "nightly=many"), "write QUEUE=HOURS"),
+        (("--batch-hours", "=3"), "got --batch-hours =3; write QUEUE=HOURS"),
         (("--trace", "other=live.csv"), "allowed are live, shop, nightly"),
         (("--trace", "live.csv"), "give one file for all"),
         (("--trace", "shop="), "got --trace shop=; write NAME=FILE"),
@@ -471,7 +474,7 @@ def test_a_decision_on_a_shared_pool_is_explained_with_its_own_handover(capacity
         answered(capacity(*words, "--at", at, "-o", "json"))["decisions"][0] for at in ("147", "156")
     )
     assert (at_night["name"], at_night["floor"]) == ("live-main-server", 2)
-    assert by_day["floor"] >= 6
+    assert by_day["floor"] >= 5
     text = " ".join(at_night["explanation"])
     assert "divides the pool by priority" in text
     assert "waits_to_lower" not in text
