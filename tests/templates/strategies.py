@@ -24,6 +24,7 @@ from tests.templates.observability_strategies import observability, repairs
 from tests.templates.options import drafts_for, with_options
 from tests.templates.splits import WEIGHT_SHARE, split, topology
 from tests.templates.streaming_strategies import streams
+from tests.templates.traffic_strategies import with_traffic
 from tests.templates.weight_strategies import MIRROR, own_image, weights_of
 
 Document = dict[str, Any]
@@ -83,7 +84,7 @@ class Ground:
 def blueprints(draw: Draw) -> Document:
     """Return a valid blueprint, as YAML would give it."""
     ground = draw(grounds(st.sampled_from(sorted(catalog.regions()))))
-    blueprint: Document = draw(blueprints_on(ground))
+    blueprint: Document = draw(with_traffic(draw(blueprints_on(ground))))
     return blueprint
 
 

@@ -14,34 +14,21 @@ from inference_blueprints.spec.types import EcsCluster
 from tests.templates.strategies import Document, blueprints
 
 _KNOWN = {f"{path}.{name}".lstrip(".") for path, section, _ in walk() for name in keys(section)}
-#: How keys begin that no draw has, because other tests have platforms with them.
-_ELSEWHERE = {
-    "spec.batch.queues[].deployments": "tests/templates/test_ways_in.py",
-    "spec.batch.queues[].workload": "tests/templates/test_ways_in.py",
-    "spec.streaming[].deployments": "tests/templates/test_ways_in.py",
-    "spec.streaming[].workload": "tests/templates/test_ways_in.py",
-    "spec.models[].workload.day": "tests/unit/serving/test_traffic.py",
-    "spec.models[].workload.inputTokens.": "tests/templates/test_ways_in.py",
-    "spec.models[].workload.outputTokens.": "tests/templates/test_ways_in.py",
-    "spec.models[].workload.promptImages": "tests/unit/spec/every_key.yaml",
-    "spec.models[].objectives.timeToFirstTokenMs.p90": "tests/unit/render/monitoring",
-    "spec.models[].objectives.timeToFirstTokenMs.p99": "tests/unit/render/monitoring",
-    "spec.models[].objectives.timePerOutputTokenMs": "tests/unit/render/monitoring",
-    "spec.models[].objectives.requestMs.p5": "tests/unit/render/monitoring",
-    "spec.models[].objectives.requestMs.p90": "tests/unit/render/monitoring",
-    "spec.models[].objectives.requestMs.p95": "tests/unit/render/monitoring",
-    "spec.models[].priority": "tests/templates/shared_platform.py",
-    "spec.pools[].shared": "tests/templates/shared_platform.py",
-}
 #: Keys that no draw has, each with the reason.
 LEFT_OUT: dict[str, str] = {
     "spec.cluster.ecs": "tests/templates/ecs_strategies.py draws lives on ECS",
     **{f"spec.cluster.ecs.{key}": "the same" for key in keys(EcsCluster)},
-    **{key: where for key in _KNOWN for start, where in _ELSEWHERE.items() if key.startswith(start)},
+    "spec.models[].objectives.timeToFirstTokenMs.p90": "timeToFirstTokenP90Ms says the same",
+    "spec.models[].objectives.timePerOutputTokenMs.p90": "timePerOutputTokenP90Ms says the same",
     **{
-        key: "tests/templates/shared_platform.py"
+        key: "queues draw the same, and few jobs have a model that reads images"
         for key in _KNOWN
-        if key.endswith((".requestsAtOnce", ".scaledBy.capacityShift"))
+        if key.startswith("spec.streaming[].workload.promptImages")
+    },
+    **{key: "it needs a file: tests/unit/serving" for key in _KNOWN if key.endswith(".day.rates")},
+    **{
+        f"spec.models[].deployments[].disaggregated.{role}.scaledBy.capacityShift": "refused of such a role"
+        for role in ("prefill", "decode")
     },
 }
 
