@@ -60,7 +60,7 @@ def batch_workers(summary: PlanSummary) -> TextTable:
     """Return the table of batch workers, which has a row if the blueprint has batch."""
     workers = summary[BATCH_WORKERS]
     note = (
-        "Not in the totals. On-demand prices of us-east-1; Fargate Spot is cheaper."
+        '"Cost of a month" counts the fewest workers. On-demand prices of us-east-1; Fargate Spot is cheaper.'
         if workers and workers.place == "ecs"
         else "If the system nodes have no room for all workers, Karpenter adds nodes."
     )

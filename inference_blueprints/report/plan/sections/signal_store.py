@@ -52,9 +52,8 @@ def signal_store(summary: PlanSummary) -> TextTable:
         ("maximum size, GB", "USD per hour, empty", "USD per hour, full", "USD per million KB"),
         rows,
         (
-            "Not in the totals. Prices of us-east-1: per GB stored and hour, and per KB read or "
-            "written. A write "
-            "that runs a script can count as more.",
+            '"Cost of a month" counts an empty store. Prices of us-east-1: per GB stored and hour, and per '
+            "KB read or written. A write that runs a script can count as more.",
         ),
     )
 
