@@ -139,15 +139,22 @@ def _unknown_capacity(decoding: ResolvedWorkers) -> Iterator[Finding]:
     if decoding.workers.requests_at_once is not None or speeds(decoding) is not None:
         return
     spec = decoding.blueprint.spec
-    is_new = any(pool.shared is not None for _, pool in usable(spec.pools)) or any(
+    shares = any(pool.shared is not None for _, pool in usable(spec.pools))
+    is_new = shares or any(
         way.kind != "realTime" or way.states_longest
         for _, model in usable(spec.models)
         for way in model_traffic(spec, model).ways
     )
+    why = why_unknown([decoding])
+    if why == NO_PROFILE:
+        why += (
+            f" of {decoding.device_shape.name} with {decoding.model.engine.chosen} on "
+            f"{decoding.workers.accelerators} x {decoding.accelerator.name}"
+        )
     message = (
-        f"{why_unknown([decoding])}, so the capacity shift does not know how many requests a worker of "
+        f"{why}, so the capacity shift does not know how many requests a worker of "
         f"{decoding.release} carries within its objectives, and would lend too much; add 'requestsAtOnce' "
-        "(1 or more), as you measured it, or remove 'capacityShift'"
+        "(1 or more), as you measured it" + ("" if shares else ", or remove 'capacityShift'")
     )
     yield Finding(decoding.path, message, "error" if is_new else "warning")
 

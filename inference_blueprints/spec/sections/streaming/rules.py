@@ -220,8 +220,8 @@ def deadline_is_above_the_latency(spec: Spec) -> Iterator[Finding]:
         if job.deadline_millis <= job.load.latency_millis:
             message = (
                 f"got {job.deadline_millis}, but a call is expected to take {job.load.latency_millis} ms "
-                "(load.latencyMillis), so about half of the prompts would become dead letters; raise it to "
-                f"{3 * job.load.latency_millis} or more, or choose a faster model"
+                "(load.latencyMillis), so about half of the prompts would become dead letters; raise it well "
+                f"above that, such as to {3 * job.load.latency_millis}, or choose a faster model"
             )
             yield Finding((*JOBS, index, "deadlineMillis"), message)
 
