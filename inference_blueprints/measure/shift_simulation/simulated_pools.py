@@ -202,13 +202,14 @@ def pool_notes(simulated: SimulatedPool) -> Iterator[str]:
         f"on the other {counted} h. A way needs as many GPUs as it takes to miss at most "
         "0.1 % of each role's demand and to keep batch's deadlines; fleets are paid for what they hold, "
         "elastic ones by the started hour. GPUs count one by one: whole nodes make small fleets dearer. The "
-        "bound knows the demand of a hand-over before it comes."
+        "bound knows the demand of a hand-over before it comes. GPUs of workers with a fixed number are not "
+        "counted."
     )
     for queue, hours in simulated.batch_hours.items():
         yield f"{queue} needs {number(hours)} GPU hours per day of this pool."
     for each in simulated.ways:
         if not each.keeps:
-            yield f"{each.way} misses more than it may with any number of GPUs: its figure is too good."
+            yield f"{each.way}: misses more than it may with any number of GPUs, so its figure is too good."
         if each.settings:
             yield f"{each.way}: {each.settings}."
 

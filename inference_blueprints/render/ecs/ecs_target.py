@@ -124,7 +124,7 @@ def spare_findings(
         )
         message = (
             f"{when} {gone} of {tasks} workers of '{service.name}' stop before others start, because "
-            f"pool '{service.pool}' has no room for one more: {100 * gone // tasks} % of the capacity "
+            f"pool '{service.pool}' has no room for one more: {100 * gone / tasks:.0f} % of the capacity "
             f"is missing for up to {service.start_seconds:,} s; {remedy}"
         )
         yield Finding(path, message, "warning")
