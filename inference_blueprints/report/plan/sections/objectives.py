@@ -321,10 +321,12 @@ def _missed(checks: Sequence[ObjectiveCheck]) -> Iterator[str]:
             )
         elif check.is_missed and check.planned_ms is not None:
             queued = f", {check.queued_ms:,.0f} ms of it in a queue that grows" if check.queued_ms else ""
+            planned_ms = check.planned_ms + check.queued_ms
+            is_alone = check.bound_ms is not None and planned_ms <= check.bound_ms
             yield (
-                f"{check.model}/{check.deployment} misses its {check.name}: "
-                f"{check.planned_ms + check.queued_ms:,.1f} ms planned{queued}, {check.objective_ms:,g} ms "
-                "wanted."
+                f"{check.model}/{check.deployment} misses its {check.name}: {planned_ms:,.1f} ms "
+                f"{'without any other request' if is_alone else 'planned'}{queued}, "
+                f"{check.objective_ms:,g} ms wanted."
             )
 
 

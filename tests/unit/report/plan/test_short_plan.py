@@ -158,11 +158,11 @@ def _with_batch(requests: int, job: int, deadline_hours: float) -> Callable[[dic
         ),
         (
             lambda spec: spec["models"][0].update(objectives={"timePerOutputTokenP90Ms": 5}),
-            "misses its time per output token",
+            "ms planned, 5 ms wanted",
         ),
         (
             lambda spec: spec["models"][0].update(objectives={"timeToFirstTokenP90Ms": 100}),
-            "misses its time to first token",
+            "ms without any other request, 100 ms wanted",
         ),
         (_with_batch(20_000_000, 50_000_000, 24), "cannot hold: add replicas"),
         (_with_batch(150_000, 150_000, 20), "20.8 h at the 2 requests per second of the stated peak"),
