@@ -128,8 +128,8 @@ def run() -> None:
     except (KeyboardInterrupt, typer.Abort):
         sys.exit(ExitCode.INTERRUPTED)
     except BrokenPipeError:
-        # The reader closed the pipe (`blueprints list | head`). Print nothing more, also not at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        # The reader closed the pipe (`blueprints list | head`).
+        _print_no_more()
         sys.exit(ExitCode.OK)
     except OSError as error:
         if error.strerror is None:
@@ -137,6 +137,11 @@ def run() -> None:
         _report(": ".join(str(part) for part in (error.filename, error.strerror) if part))
         sys.exit(ExitCode.FAILED)
     sys.exit(ended or ExitCode.OK)
+
+
+def _print_no_more() -> None:
+    """Print nothing more on standard output, also not at exit: its reader is gone."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _set_width() -> None:
@@ -178,7 +183,10 @@ def _report(text: str, problems: Sequence[Problem] = ()) -> None:
     """
     if machine_output_wanted(sys.argv[1:]):
         found = [problem.as_dict() for problem in problems or (Problem("", 0, 0, "", text),)]
-        print(json.dumps({"valid": False, "errors": found}, indent=2))
+        try:
+            print(json.dumps({"valid": False, "errors": found}, indent=2), flush=True)
+        except BrokenPipeError:
+            _print_no_more()
         return
     for line in text.splitlines():
         print(line, file=sys.stderr)

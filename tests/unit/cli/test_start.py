@@ -10,6 +10,8 @@ import re
 import subprocess
 from pathlib import Path
 
+import pytest
+
 from inference_blueprints.cli.main import MODULES
 from tests.unit.command_run import PROGRAM, Ran, blueprints
 
@@ -50,12 +52,14 @@ def test_a_process_prints_what_the_command_prints_in_the_process_of_a_test(tmp_p
     assert ran == blueprints("plan", "quickstart-g6e", folder=tmp_path)
 
 
-def test_a_reader_that_goes_away_is_no_error() -> None:
+@pytest.mark.parametrize("command", ["schema", "plan quickstart-g6e --output json --sections none"])
+def test_a_reader_that_goes_away_is_no_error(command: str) -> None:
     """The schema is larger than a buffer, so it is written before the end of the process."""
     reader, writer = os.pipe()
     os.close(reader)
     try:
-        ended = subprocess.run([str(PROGRAM), "schema"], stdout=writer, stderr=subprocess.PIPE, check=False)
+        program = [str(PROGRAM), *command.split()]
+        ended = subprocess.run(program, stdout=writer, stderr=subprocess.PIPE, check=False)
     finally:
         os.close(writer)
     assert ended.stderr == b""
