@@ -14,7 +14,8 @@ def test_only_the_program_s_own_pauses_pass_at_once(monkeypatch: pytest.MonkeyPa
     """Red if a thread that another test left loops without end, and its pauses count as the program's."""
     waited: list[float] = []
     monkeypatch.setattr(conftest, "_SLEEP", waited.append)
-    made, begun = [], threading.Event()
+    made: list[Pauses] = []
+    begun = threading.Event()
 
     def pause() -> None:
         begun.wait()
