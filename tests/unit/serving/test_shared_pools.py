@@ -125,7 +125,11 @@ def test_the_busiest_hour_of_stated_rates_fits_the_pool_or_is_warned_of() -> Non
         summary = summarise(blueprint, build_plan(blueprint))
         (pool,) = summary[SHARED_POOLS]
         warned = any("give way by priority" in str(each) for each in warnings_of(summary, "shared.yaml"))
-        return pool.busiest_hour, pool.accelerators_in_busiest_hour, warned
+        (table,) = (each for each in plan_tables(summary) if each.title == "Shared pools")
+        hour, needed = pool.busiest_hour, pool.accelerators_in_busiest_hour
+        said = f"need most from {hour}:00 UTC on: {needed} (simulated)" in " ".join(table.notes)
+        assert said is (hour is not None)
+        return hour, needed, warned
 
     assert summarised(lambda _: None) == (None, None, False)
     assert summarised(busy(9, 9)) == (9, 12 + 12, True)

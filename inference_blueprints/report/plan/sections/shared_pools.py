@@ -155,10 +155,17 @@ def _note(pool: SharedPoolSummary) -> str:
         batch = (
             f" Figures of batch count all {at_most} workers, which it has only while real time leaves them."
         )
+    busiest = ""
+    if pool.accelerators_in_busiest_hour is not None:
+        busiest = (
+            f" The stated rates need most from {pool.busiest_hour}:00 UTC on: "
+            f"{pool.accelerators_in_busiest_hour:,} (simulated)."
+        )
     return (
         f"{pool.pool} has {pool.accelerators:,} devices. Its workers always use {pool.accelerators_least:,}, "
-        f"and may ask for {pool.accelerators_most:,}. The longest hand-over takes {pool.handover_seconds:,} "
-        f"s: another worker stops, weights are loaded, and the engine starts.{batch}"
+        f"and may ask for {pool.accelerators_most:,}.{busiest} The longest hand-over takes "
+        f"{pool.handover_seconds:,} s: another worker stops, weights are loaded, and the engine starts. A "
+        f"stated reclaimSeconds replaces these times.{batch}"
     )
 
 
