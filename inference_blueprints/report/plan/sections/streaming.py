@@ -81,8 +81,8 @@ class StreamingSummary:
     """`prompt_tokens_per_second`, `answer_tokens_per_second`: Tokens that the model reads and writes for the
     job, at the mean lengths of its workload."""
     model_requests_per_second: float | None
-    """Requests per second that the model completes at its highest load (simulated); None without a latency
-    profile."""
+    """Requests per second that the model completes at its highest load (simulated); None if the latency
+    profile does not reach it, or there is none."""
     model_calls_per_second: float
     """Calls per second to the model of all streaming jobs."""
     deadline_millis: int
@@ -92,6 +92,8 @@ class StreamingSummary:
     profile. `latency_millis` is what the blueprint expects."""
     usd_per_day: float | None
     """US dollars of the application per day, with the KPU that manages it; None if a price is not known."""
+    why_unknown: str = ""
+    """Why `model_requests_per_second` is unknown, as a clause; empty if it is known."""
 
     @property
     def keeps_up(self) -> bool | None:
@@ -144,6 +146,7 @@ def _summarise(basis: PlanBasis) -> Iterator[StreamingSummary]:
             deadline_millis=job.deadline_millis,
             call_millis=_call_millis(basis, job),
             usd_per_day=job_usd_per_day(size, basis.services),
+            why_unknown=capacities[job.name].why_unknown,
         )
 
 
@@ -281,7 +284,7 @@ def _verdict(job: StreamingSummary) -> str:
     """Say whether the model keeps up."""
     completed = job.model_requests_per_second
     if completed is None:
-        return "Whether it keeps up is unknown: the catalogue has no latency profile that covers it."
+        return f"Whether it keeps up at full load is unknown: {job.why_unknown}."
     full = f"{number(completed)} requests per second at full load (simulated)"
     if job.keeps_up:
         return f"It completes {full}."

@@ -61,6 +61,18 @@ def test_a_model_that_does_not_keep_up_is_named(document: dict[str, Any]) -> Non
     assert "It does not keep up" in text
 
 
+def test_an_unknown_speed_has_its_true_reason(document: dict[str, Any]) -> None:
+    """Red if the plan says that no latency profile covers a model whose profile ends below full load."""
+    path = blueprints_directory() / "ads-reference.yaml"
+    blueprint = parse_blueprint(path.read_text(encoding="utf-8"), str(path)).blueprint
+    text = table(summarise(blueprint, build_plan(blueprint)), "Near real time")
+    unknown = "Whether it keeps up at full load is unknown"
+    assert f"{unknown}: the latency profile ends at fewer requests at once than a worker holds." in text
+    document["spec"]["models"][0]["engine"] = {"sglang": {}}
+    text = table(summary_of(document), "Near real time")
+    assert f"{unknown}: no latency profile covers its requests." in text
+
+
 def test_calls_that_take_longer_than_the_job_is_sized_for_are_named(document: dict[str, Any]) -> None:
     """A plan read the latency that the blueprint expects, beside a slower one of its own."""
     job = document["spec"]["streaming"][0]
