@@ -6,6 +6,11 @@ from typing import Final
 
 from inference_contracts.units import MIB
 
+# --- Jobs. ---
+
+#: Shortest deadline of a job, in hours. The longest is that of its queue.
+MIN_DEADLINE_HOURS: Final = 0.01
+
 # --- Preparation: the input becomes segments, and segments become shards. ---
 
 #: Bytes of one segment: a function checks it well within its 15 minutes and holds it in memory.

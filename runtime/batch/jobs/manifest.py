@@ -25,6 +25,7 @@ from batch.contracts.request import Input, InputFormat, RequestTemplate
 from batch.jobs.fields import Fields, read_object
 from batch.jobs.job_table import JobError
 from inference_contracts.batch_configuration import BatchTeam, DeclaredSignal, Queue
+from inference_contracts.batch_limits import MIN_DEADLINE_HOURS
 from inference_contracts.units import SECONDS_PER_HOUR
 
 # Checks the signal that a job names: its team must be allowed to write it.
@@ -169,7 +170,10 @@ def read_manifest(
         endpoint=endpoint,
         priority=_read_priority(fields, queue, team),
         deadline_hours=fields.number(
-            "deadlineHours", default=queue.deadline_hours, minimum=0.01, maximum=queue.deadline_hours
+            "deadlineHours",
+            default=queue.deadline_hours,
+            minimum=MIN_DEADLINE_HOURS,
+            maximum=queue.deadline_hours,
         ),
         budget_usd=fields.number(
             "budgetUsd", default=team.monthly_budget_usd, minimum=0, maximum=team.monthly_budget_usd

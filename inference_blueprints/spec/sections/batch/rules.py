@@ -16,6 +16,7 @@ from inference_blueprints.spec.rule import duplicate_names, rule
 from inference_blueprints.spec.types import Batch, BatchQueue, BatchSchedule, BatchWorkers, Spec, Team
 from inference_blueprints.spec.wording import Path, allowed, quote, suggestion
 from inference_catalog import node_facts
+from inference_contracts.batch_limits import MIN_DEADLINE_HOURS
 from inference_contracts.errors import Finding
 from inference_contracts.units import HOURS_PER_DAY, SECONDS_PER_DAY
 
@@ -319,6 +320,36 @@ def priorities_are_the_teams(spec: Spec) -> Iterator[Finding]:
                 "raise the team's maxPriority"
             )
             yield Finding(("spec", "batch", "schedules", index, "manifest", "priority"), message)
+
+
+@rule
+def deadlines_are_the_queues(spec: Spec) -> Iterator[Finding]:
+    """Check that a schedule gives its job no deadline that the queue refuses each time it runs."""
+    longest = {queue.name: queue.deadline_hours for _, queue in usable(_queues(spec))}
+    for index, schedule in usable(_schedules(spec)):
+        hours, maximum = schedule.manifest.deadline_hours, longest.get(schedule.queue)
+        if hours is None or maximum is None or MIN_DEADLINE_HOURS <= hours <= maximum:
+            continue
+        advice = "lower it, or raise the queue's deadlineHours" if hours > maximum else "raise it"
+        message = (
+            f"got {hours:.10g}, jobs of queue {quote(schedule.queue)} may have {MIN_DEADLINE_HOURS:g} to "
+            f"{maximum:.10g} hours; {advice}"
+        )
+        yield Finding((*_path(index), "manifest", "deadlineHours"), message)
+
+
+@rule
+def budgets_are_the_teams(spec: Spec) -> Iterator[Finding]:
+    """Check that the budget of a schedule's job is not above the month's of its team."""
+    monthly = {team.name: team.monthly_budget_usd for _, team in usable(spec.teams)}
+    for index, schedule in usable(_schedules(spec)):
+        budget, maximum = schedule.manifest.budget_usd, monthly.get(schedule.team)
+        if budget is not None and maximum is not None and budget > maximum:
+            message = (
+                f"got {budget:.10g}, jobs of team {quote(schedule.team)} may cost at most its "
+                f"monthlyBudgetUsd of {maximum:.10g}; lower it, or raise the team's monthlyBudgetUsd"
+            )
+            yield Finding((*_path(index), "manifest", "budgetUsd"), message)
 
 
 @rule
