@@ -112,7 +112,7 @@ def _schedules(
         **signal,
         **draw(
             _optional(
-                budgetUsd=st.just(5),
+                budgetUsd=st.just(1),
                 deadlineHours=st.just(0.5),
                 priority=st.just(min(1, maximum)),
                 skipInvalid=st.booleans(),
