@@ -11,6 +11,7 @@ import pytest
 import yaml
 
 from inference_blueprints.loading import load_blueprint, load_standard_input
+from inference_blueprints.resources import blueprints_directory
 from inference_blueprints.serving.autoscaling.request_rates import RateWindow, RequestRates
 from inference_blueprints.serving.traffic import WayIn, model_traffic
 from inference_blueprints.spec.types import Blueprint
@@ -130,6 +131,16 @@ def test_other_mistakes_are_reported_beside_it(tmp_path: Path) -> None:
         "spec.streaming[0].workload.day",
         "spec.streaming[0].workload.inputTokens",
     }
+
+
+def test_shipped_rates_are_whole_days_to_learn_from_and_to_count() -> None:
+    """Red if `capacity simulate` refuses the shipped files, or an hour of the day counts more."""
+    files = [*(blueprints_directory() / "rates").glob("*.csv")]
+    assert files
+    for rates in map(RequestRates.read, files):
+        days, rest = divmod(rates.end_seconds - rates.start_seconds, 24 * HOUR)
+        assert days >= 2
+        assert rest == 0
 
 
 def test_a_day_begins_at_midnight_in_utc() -> None:
