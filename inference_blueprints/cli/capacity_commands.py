@@ -40,18 +40,11 @@ def register(root: typer.Typer) -> None:
 
 _TRACE_HELP = (
     "Recorded request rates: a CSV file in the format of ServeGen, with the columns start_s, req/s and, if "
-    "known, CV."
+    "known, CV. One file for all ways in, or one with NAME=FILE for each model, streaming job or queue."
 )
-RatesOption = Annotated[
-    list[str],
-    typer.Option(
-        "--trace",
-        metavar="[NAME=]FILE",
-        help=_TRACE_HELP
-        + " One file for all ways in, or one with NAME=FILE for each model, streaming job or queue.",
-    ),
-]
-OptionalRatesOption = Annotated[Path | None, typer.Option("--trace", metavar="FILE", help=_TRACE_HELP)]
+_TRACE_OPTION = typer.Option("--trace", metavar="[NAME=]FILE", help=_TRACE_HELP)
+RatesOption = Annotated[list[str], _TRACE_OPTION]
+OptionalRatesOption = Annotated[list[str] | None, _TRACE_OPTION]
 BatchHoursOption = Annotated[
     list[str] | None,
     typer.Option(
@@ -93,16 +86,11 @@ def simulate(
         demand_long_enough,
         simulated_shift,
     )
-    from inference_blueprints.measure.shift_simulation.traced_workers import (
-        WayTraces,
-        learnt_bins,
-        traced_workers,
-    )
+    from inference_blueprints.measure.shift_simulation.traced_workers import learnt_bins, traced_workers
 
     shift = _moved(name_or_path)
     settings = shift.settings
-    traces = WayTraces.read(trace)
-    traces.check_names([*(name for each in shift.moved for name, _ in each.ways), *shift.queues])
+    traces = shift.traces(trace)
     demand_long_enough(traces.longest, settings)
     traced = traced_workers(shift.moved, traces, _positive(request_seconds))
     found = list(
@@ -182,11 +170,11 @@ def explain(
         explained_decision,
         explained_settings,
     )
-    from inference_blueprints.measure.shift_simulation.traced_workers import WayTraces, traced_workers
+    from inference_blueprints.measure.shift_simulation.traced_workers import traced_workers
 
     shift = _moved(name_or_path)
     settings, moved, start_is_default = shift.settings, shift.moved, shift.start_is_default
-    if trace is None:
+    if not trace:
         given = [
             name
             for name, value in (("--at", at), ("--request-seconds", request_seconds))
@@ -202,11 +190,7 @@ def explain(
         else:
             print("\n".join(sentences))
         return
-    if "=" in str(trace) and not trace.is_file():
-        raise UserError(
-            f"got --trace {trace}; capacity explain takes one file for all ways in; give FILE without a name"
-        )
-    traces = WayTraces.read([str(trace)])
+    traces = shift.traces(trace)
     rates = traces.longest
     traced = traced_workers(moved, traces, _positive(request_seconds))
     hour = (rates.end_seconds - rates.start_seconds) / SECONDS_PER_HOUR if at is None else at
@@ -216,7 +200,7 @@ def explain(
         print_json(
             {
                 "simulated": True,
-                "trace": {**_trace(str(trace), rates), "atHour": hour},
+                "trace": {**_trace(trace[0], rates), "atHour": hour},
                 "settings": _settings(settings),
                 "decisions": [
                     {
@@ -229,7 +213,8 @@ def explain(
             }
         )
         return
-    print(f"Simulated decision, {hour:g} h after the start of {trace.name}")
+    name = Path(trace[0]).name if traces.common else "the traces"
+    print(f"Simulated decision, {hour:g} h after the start of {name}")
     for each, decision in zip(traced, found, strict=True):
         first, *others = explained_decision(each.moved, decision, settings)
         print(f"\n{first}")
@@ -256,6 +241,14 @@ class _Shift:
         """Names of the queues."""
         batch = self.blueprint.spec.batch
         return [each.name for each in batch.queues] if batch else []
+
+    def traces(self, given: Sequence[str]) -> WayTraces:
+        """Read what the user gave as ``--trace``. Raises UserError if a trace is for no way in."""
+        from inference_blueprints.measure.shift_simulation.traced_workers import WayTraces
+
+        found = WayTraces.read(given)
+        found.check_names([*(name for each in self.moved for name, _ in each.ways), *self.queues])
+        return found
 
 
 def _moved(name_or_path: str) -> _Shift:

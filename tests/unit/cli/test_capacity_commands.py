@@ -493,9 +493,15 @@ def test_a_file_may_have_an_equals_sign(capacity: Capacity) -> None:
     assert capacity("explain", "shared.yaml", "--trace", "a=b.csv").code == 0
 
 
-def test_explain_takes_one_file(capacity: Capacity) -> None:
-    """Red if it asks for the trace of the next way in, of which it takes only one."""
+def test_explain_takes_the_traces_that_simulate_takes(capacity: Capacity) -> None:
+    """Red if it explains a pool by one trace for all, refuses names, or reads the trace of another way in."""
     save_shared()
+    words = ("explain", *SHARED[1:], "--at", "156")
+    live, shop = answered(capacity(*words, "-o", "json"))["decisions"]
+    # At 12:00 one has its day, and the other its evening.
+    assert live["floor"] > shop["floor"]
+    assert "156 h after the start of the traces" in capacity(*words).out
     shown = capacity("explain", "shared.yaml", "--trace", "live=live.csv")
-    assert (shown.code, "live=live.csv" in shown.err) == (1, True)
-    assert "capacity explain takes one file for all ways in; give FILE without a name" in shown.err
+    assert (shown.code, "got no trace for shop; give --trace shop=FILE" in shown.err) == (1, True)
+    shown = capacity("explain", *SHARED[1:], "--trace", "other=shop.csv")
+    assert (shown.code, "got a trace for other; allowed are live, shop, nightly" in shown.err) == (1, True)
