@@ -253,6 +253,29 @@ def least_prompt_ms(resolved: ResolvedWorkers, means: Workload) -> float | None:
     return _interpolate(profile.prefill_isl, profile.prefill_ttft_ms, known)
 
 
+def most_requests_per_second(resolved: ResolvedWorkers, means: Workload | None = None) -> float | None:
+    """Return what no number of requests at once makes workers exceed: completed requests per second.
+
+    They compute nothing but prompts. Beyond the end of the latency profile, a prompt counts with the time of
+    one at its end, so this is known also where the speed is not. Long prompts take longer than in
+    proportion, so it holds for prompts of unlike lengths too.
+
+    resolved: All workers of the role that computes the prompts of a deployment.
+    means: Requests of one way in, as if there were no others; those of the deployment by default.
+    Returns: None without a latency profile.
+    """
+    means = means or resolved.traffic.means
+    profile = _own_profile(resolved, catalog.latency_profile, means)
+    prompt = least_prompt_ms(resolved, means)
+    if profile is None or not prompt:
+        return None
+    # The best share is of steps as long as one of the profile's points, between which lines are drawn.
+    step, each = prompt_step_tokens(resolved), max(1.0, computed_prompt(means))
+    together = (*(tokens / each for tokens in profile.prefill_isl), math.inf)
+    share = min(batch_share(profile, means, prompts, step) for prompts in together)
+    return resolved.workers.maximum * _MS / (prompt * share)
+
+
 def at_rate(
     profile: LatencyProfile,
     workload: Workload,

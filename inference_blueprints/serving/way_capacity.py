@@ -11,6 +11,7 @@ from inference_blueprints.serving.performance import (
     concurrent_requests,
     full_requests_per_second,
     min_answer_ms,
+    most_requests_per_second,
     role_capacity,
     served_requests_per_second,
 )
@@ -46,6 +47,9 @@ class ModelCapacity:
     """As `left_by_hour`, if no other queue had requests."""
     why_unknown: str = ""
     """Why the speed at the highest load is unknown, as a clause; empty if it is known."""
+    most_requests_per_second: float | None = None
+    """Completed requests per second that are not exceeded, also if the speed at the highest load is unknown
+    (simulated); None if a deployment has no latency profile at all."""
 
     def requests_per_second_with(self, in_flight: int) -> float | None:
         """Return the most requests per second with a number of requests at once; None if unknown.
@@ -107,6 +111,7 @@ def _together(one: ModelCapacity, other: ModelCapacity) -> ModelCapacity:
         _by_hour(one.left_by_hour, other.left_by_hour),
         _by_hour(one.batch_by_hour, other.batch_by_hour),
         one.why_unknown or other.why_unknown,
+        _sum(one.most_requests_per_second, other.most_requests_per_second),
     )
 
 
@@ -132,8 +137,10 @@ def deployment_capacity(roles: tuple[ResolvedWorkers, ...], way: WayIn | None = 
     ranks = decoding.workers.maximum * decoding.data_parallel_size
     known = [role_capacity(each, means=means) for each in roles]
     speeds = [each for each in known if each]
+    most = most_requests_per_second(roles[0], means)
     if len(speeds) < len(roles):
-        return ModelCapacity(ranks * at_once, None, why_unknown="no latency profile covers its requests")
+        why = "no latency profile covers its requests"
+        return ModelCapacity(ranks * at_once, None, why_unknown=why, most_requests_per_second=most)
     full = full_requests_per_second(speeds)
     others = [each for each in traffic.ways if way and (each.kind, each.name) != (way.kind, way.name)]
     live = [each for each in others if each.kind != "queue"]
@@ -145,6 +152,7 @@ def deployment_capacity(roles: tuple[ResolvedWorkers, ...], way: WayIn | None = 
         _left(full, others, roles) if way and full is not None else None,
         _left(full, live, roles) if way and full is not None else None,
         "the latency profile ends at fewer requests at once than a worker holds" if full is None else "",
+        most if full is None else full,
     )
 
 

@@ -16,6 +16,7 @@ from inference_blueprints.serving.performance import (
     fewest_replicas,
     least_prompt_ms,
     min_answer_ms,
+    most_requests_per_second,
     role_capacity,
     served_requests_per_second,
     serves_its_peak,
@@ -37,7 +38,8 @@ from inference_contracts.number_text import number
 def peak_findings(roles: Sequence[ResolvedWorkers]) -> Iterator[Finding]:
     """Warn if the workers of an aggregated deployment serve less than its share of the peak (simulated).
 
-    Nothing is said without a latency profile. Separate prefill and decode workers have a check of their own.
+    Nothing is said without a latency profile. Beyond its end, they are warned of if even prompts as long as
+    its end take too long. Separate prefill and decode workers have a check of their own.
 
     roles: Workers of every role of a deployment.
     """
@@ -46,21 +48,34 @@ def peak_findings(roles: Sequence[ResolvedWorkers]) -> Iterator[Finding]:
     if len(roles) > 1 or workload.images or not 0 < tokens <= resolved.shape.context_length:
         return
     capacity = None if serves_its_peak(resolved) else role_capacity(resolved)
-    if capacity is None:
+    if capacity is not None and served_requests_per_second([capacity]) is not None:
+        served, beside = number(capacity.full_requests_per_second), ""
+        enough = fewest_replicas(resolved, lambda more: serves_its_peak(more) is not False)
+        advice = f"use {enough}, or " if enough else ""
+    elif _are_surely_too_few(resolved):
+        served, beside = (
+            f"at most {number(most_requests_per_second(resolved) or 0.0)}",
+            ", with prompts alone",
+        )
+        enough = fewest_replicas(resolved, lambda more: not _are_surely_too_few(more))
+        advice = f"use at least {enough}, or " if enough else ""
+    else:
         return
-    if served_requests_per_second([capacity]) is None:
-        return
-    full, workers = capacity.full_requests_per_second, resolved.workers.maximum
     peak = resolved.traffic.requests_per_second
-    enough = fewest_replicas(resolved, lambda more: serves_its_peak(more) is not False)
     lower = "lower peakRequestsPerSecond"
     if not resolved.traffic.is_waited_for:
         lower = "lower requestsPerDay of the queue, or raise its deadlineHours"
     message = (
-        f"got {workers}, which serve {number(full)} of the {number(peak)} requests per second at the peak "
-        f"(simulated); {f'use {enough}, or ' if enough else ''}{lower}"
+        f"got {resolved.workers.maximum}, which serve {served} of the {number(peak)} requests per second at "
+        f"the peak{beside} (simulated); {advice}{lower}"
     )
     yield Finding((*resolved.path, "replicas"), message, "warning")
+
+
+def _are_surely_too_few(resolved: ResolvedWorkers) -> bool:
+    """Return whether workers cannot serve the peak, which may be known although their speed is not."""
+    most = most_requests_per_second(resolved)
+    return most is not None and most < resolved.traffic.requests_per_second
 
 
 def coverage_findings(roles: Sequence[ResolvedWorkers]) -> Iterator[Finding]:
@@ -76,9 +91,12 @@ def coverage_findings(roles: Sequence[ResolvedWorkers]) -> Iterator[Finding]:
         return
     reason = why_unknown(roles)
     if reason and reason != NO_PROFILE:
+        unknown = "whether these workers serve the peak and keep objectives and deadlines"
+        if len(roles) == 1 and _are_surely_too_few(roles[0]):
+            unknown = "how much these workers serve"
         message = (
-            f"{reason}; so nobody knows whether these workers serve the peak and keep objectives and "
-            "deadlines, nor what their tokens cost: measure it with `blueprints benchmark`"
+            f"{reason}; so nobody knows {unknown}, nor what their tokens cost: measure it with "
+            "`blueprints benchmark`"
         )
         yield Finding(roles[0].path, message, "warning")
 

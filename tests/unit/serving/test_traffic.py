@@ -19,7 +19,7 @@ from inference_blueprints.report.plan.sections.tokens import TOKEN_PRICES, unkno
 from inference_blueprints.report.plan.summary import summarise
 from inference_blueprints.serving.checks.serving_checks import address_findings, serving_findings
 from inference_blueprints.serving.estimates.request_estimates import held_tokens
-from inference_blueprints.serving.performance import role_capacity
+from inference_blueprints.serving.performance import most_requests_per_second, role_capacity
 from inference_blueprints.serving.plan import build_plan
 from inference_blueprints.serving.resolved import resolve
 from inference_blueprints.serving.scaling.shift_of_plan import shift_configuration_of
@@ -177,6 +177,52 @@ def test_a_deadline_is_reckoned_with_the_queue_s_own_requests() -> None:
     assert alone.job_hours is not None
     assert 2 < day.job_hours < 10
     assert alone.job_hours < day.job_hours / 10
+
+
+def test_a_deadline_that_cannot_hold_is_not_called_unknown() -> None:
+    """Red if prompts beyond the latency profile hide that even shorter ones take longer than the deadline."""
+
+    def told(requests: int) -> tuple[BatchDaySummary, str, str, str]:
+        found = loaded(load={"requestsPerDay": requests, "requestsPerJob": requests})
+        summary = summarise(found.blueprint, build_plan(found.blueprint))
+        warnings = " ".join(each.message for each in found.warnings)
+        shown = " ".join(text for _, text in BATCH_DAYS.in_short(summary))
+        return summary[BATCH_DAYS][0], notes(summary), shown, warnings
+
+    # Nine workers that need 1.66 s for a prompt of 16,384 tokens complete 5.41 of them per second.
+    day, note, shown, warnings = told(600_000)
+    assert day.full_requests_per_second is day.job_hours is None
+    assert day.most_requests_per_second == pytest.approx(5.41, abs=0.01)
+    assert (day.deadline_can_hold, day.is_late, day.keeps_up) == (False, True, False)
+    for text in (note, shown):
+        assert "its deadline of 10 h cannot hold" in text
+        assert "takes at least 30.8 h" in text
+        assert "sends 6.94 requests per second, and it answers at most 5.41" in text
+        assert "unknown" not in text
+    assert "each at least 30.8 h of its 10 h" in shown
+    assert "got 9, which serve at most 5.41 of the 16.7 requests per second at the peak" in warnings
+    assert "whether these workers serve the peak" not in warnings
+    day, note, shown, warnings = told(190_000)
+    assert (day.deadline_can_hold, day.is_late, day.keeps_up) == (None, False, None)
+    assert "can hold is unknown" in note
+    assert "takes at least 9.8 h" in note
+    assert "whether 10 h hold is unknown" in shown
+    assert "whether these workers serve the peak" in warnings
+    assert "at most" not in warnings
+
+
+@pytest.mark.parametrize("prompt", [100, 1000, 8000, 16_000])
+@pytest.mark.parametrize("answer", [1, 100])
+def test_no_known_speed_is_above_what_is_never_exceeded(prompt: int, answer: int) -> None:
+    """Red if the deadline of a queue that is fast enough is said not to hold."""
+    lengths = {"inputTokens": prompt, "outputTokens": answer}
+    resolved = resolve(loaded(workload=lengths).blueprint, 0, 1)[0]
+    capacity, most = role_capacity(resolved), most_requests_per_second(resolved)
+    assert capacity is not None
+    assert most is not None
+    assert capacity.full_requests_per_second <= most * 1.000001
+    # A first token is all of an answer of one token, and little is left to compute.
+    assert answer > 1 or capacity.full_requests_per_second > most / 2
 
 
 def queues(peak: float, deadline: int = 10, **others: dict[str, Any]) -> PlanSummary:

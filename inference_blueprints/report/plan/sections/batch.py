@@ -59,11 +59,20 @@ class BatchDaySummary:
     mean of a day, if no other queue had any."""
     why_unknown: str = ""
     """Why the speed of the model is unknown, as a clause; empty if it is known."""
+    most_requests_per_second: float | None = None
+    """Requests per second that the model does not exceed (simulated): `full_requests_per_second` if it is
+    known, else with workers that compute nothing but prompts, none longer than the latency profile; None
+    without a latency profile."""
 
     @property
     def job_hours(self) -> float | None:
         """Hours of a job if the model answers nothing else; None if the model's speed is unknown."""
         return _hours(self.requests_per_job, self.full_requests_per_second)
+
+    @property
+    def least_job_hours(self) -> float | None:
+        """Hours that a job takes at least, also if the model's speed is unknown; None without a bound."""
+        return _hours(self.requests_per_job, self.most_requests_per_second)
 
     @property
     def planned_job_hours(self) -> float | None:
@@ -72,14 +81,19 @@ class BatchDaySummary:
 
     @property
     def deadline_can_hold(self) -> bool | None:
-        """Whether a job can end before its deadline; None if the model's speed is unknown."""
-        return None if self.job_hours is None else self.job_hours <= self.deadline_hours
+        """Whether a job can end before its deadline; None if that is unknown.
+
+        That it cannot may be known although the model's speed is not.
+        """
+        if self.least_job_hours is not None and self.least_job_hours > self.deadline_hours:
+            return False
+        return None if self.job_hours is None else True
 
     @property
     def is_late(self) -> bool:
         """Whether a job misses its deadline, at full load or at the rate of the stated peak."""
-        hours = (self.job_hours, self.planned_job_hours)
-        late = any(each is not None and each > self.deadline_hours for each in hours)
+        planned = self.planned_job_hours
+        late = self.deadline_can_hold is False or (planned is not None and planned > self.deadline_hours)
         return late or self.planned_requests_per_second == 0
 
 
@@ -121,6 +135,7 @@ def summarise_days(
             by_hour=_by_hour(capacities.get(day.queue)),
             left_requests_per_second=_left_speed(capacities.get(day.queue), in_flight[day.queue]),
             why_unknown=capacities[day.queue].why_unknown if day.queue in capacities else "",
+            most_requests_per_second=_most_speed(capacities.get(day.queue), in_flight[day.queue]),
         )
         for day in days
     )
@@ -135,7 +150,8 @@ def _keeps_up(day: BatchDaySummary, days: Sequence[BatchDaySummary]) -> bool | N
     model's workload.
     """
     if day.full_requests_per_second is None:
-        return None
+        most = day.most_requests_per_second
+        return False if most is not None and day.requests_per_second > most else None
     if not day.by_hour:
         return day.load_requests_per_second <= day.full_requests_per_second
     same = [each for each in days if each.model == day.model and each.by_hour]
@@ -153,6 +169,12 @@ def _in_flight(day: BatchDay, capacity: ModelCapacity | None) -> int:
 
 def _full_speed(capacity: ModelCapacity | None, in_flight: int) -> float | None:
     return None if capacity is None else capacity.requests_per_second_with(in_flight)
+
+
+def _most_speed(capacity: ModelCapacity | None, in_flight: int) -> float | None:
+    """Return the speed at full load, or what it does not exceed if it is unknown."""
+    full = _full_speed(capacity, in_flight)
+    return full if full is not None or capacity is None else capacity.most_requests_per_second
 
 
 def _planned_speed(day: BatchDay, capacity: ModelCapacity | None, in_flight: int) -> float | None:
@@ -212,10 +234,7 @@ def _deadline(day: BatchDaySummary) -> str:
     deadline = f"deadline of {day.deadline_hours:g} h"
     full = day.full_requests_per_second
     if day.job_hours is None or full is None:
-        return (
-            f"Queue {day.queue}: whether its {deadline} can hold is unknown, as is the speed of {day.model}"
-            f"{day.why_unknown and ': '}{day.why_unknown}."
-        )
+        return _deadline_beyond_the_profile(day, deadline)
     job = f"Queue {day.queue}: a job of {day.requests_per_job:,} requests takes"
     at_full_load = (
         f"at least {_hours_text(day.job_hours)} if {day.model} answers nothing else ({number(full)} requests "
@@ -249,6 +268,24 @@ def _deadline(day: BatchDaySummary) -> str:
     return f"{job} {at_the_peak}, and {at_full_load}. Its {deadline} {holds}."
 
 
+def _deadline_beyond_the_profile(day: BatchDaySummary, deadline: str) -> str:
+    """Say whether a job can end before its deadline if the speed is unknown: perhaps, or surely not."""
+    most, hours, least = day.most_requests_per_second, day.least_job_hours, ""
+    if most is not None and hours is not None:
+        least = (
+            f" A job of {day.requests_per_job:,} requests takes at least {_hours_text(hours)}: {day.model} "
+            f"completes at most {number(most)} requests per second, if all its workers compute only prompts, "
+            "and none takes longer than at the end of the latency profile (simulated)."
+        )
+    if day.deadline_can_hold is False:
+        advice = "add replicas, or make its jobs smaller"
+        return f"Queue {day.queue}: its {deadline} cannot hold: {advice}.{least}"
+    return (
+        f"Queue {day.queue}: whether its {deadline} can hold is unknown, as is the speed of {day.model}"
+        f"{day.why_unknown and ': '}{day.why_unknown}.{least}"
+    )
+
+
 def _hours_text(hours: float) -> str:
     """Return hours, or minutes if they would read as none."""
     return f"{hours:,.1f} h" if hours >= 1 else f"{number(hours * 60, 2)} min"
@@ -257,8 +294,14 @@ def _hours_text(hours: float) -> str:
 def _backlog(day: BatchDaySummary, days: Sequence[BatchDaySummary]) -> str | None:
     """Say that a model gets more requests than it answers; None if it does not, or if this is unknown."""
     full = day.full_requests_per_second
-    if day.keeps_up is not False or full is None:
+    if day.keeps_up is not False:
         return None
+    if full is None:
+        return (
+            f"{day.model} does not keep up: its queue {day.queue} sends {number(day.requests_per_second)} "
+            f"requests per second, and it answers at most {number(day.most_requests_per_second or 0.0)} "
+            "(simulated). Add replicas."
+        )
     if day.by_hour:
         queues = "; ".join(
             f"queue {each.queue} sends {number(each.requests_per_second)} requests per second, at most "
@@ -296,9 +339,9 @@ def _days_in_short(summary: PlanSummary) -> Iterator[ShortLine]:
 
 def _day_in_short(day: BatchDaySummary) -> str:
     jobs = f"queue {day.queue}: {day.jobs:,} {'job' if day.jobs == 1 else 'jobs'} a day"
-    if day.job_hours is None:
+    if day.deadline_can_hold is None or day.least_job_hours is None:
         return f"{jobs}; whether {day.deadline_hours:g} h hold is unknown"
-    return f"{jobs}, each at least {_hours_text(day.job_hours)} of its {day.deadline_hours:g} h"
+    return f"{jobs}, each at least {_hours_text(day.least_job_hours)} of its {day.deadline_hours:g} h"
 
 
 def day_row(day: BatchDaySummary) -> tuple[str, ...]:
@@ -391,7 +434,7 @@ BATCH_DAYS = PlanSection(
     lambda basis: summarise_days(basis.batch_days, basis.capacities, basis.streaming_calls),
     _days_in_short,
     (batch_days,),
-    ("job_hours", "planned_job_hours", "deadline_can_hold"),
+    ("job_hours", "least_job_hours", "planned_job_hours", "deadline_can_hold"),
 )
 SERVICE_QUOTAS = PlanSection(
     "serviceQuotas",
