@@ -64,7 +64,13 @@ def cluster(kubectl: Kubectl, platforms: dict[str, Templates]) -> Iterator[Clust
         if (pool := named_pool(each["spec"]["template"]))
         for worker in renamed(pool, "nobody", [each])
     ]
-    kubectl.apply([*nodes, *map(namespace_object, workloads)])
+    classes = {
+        each["metadata"]["name"]: each
+        for templates in platforms.values()
+        for each in manifests(templates)
+        if each["kind"] == "PriorityClass"
+    }
+    kubectl.apply([*nodes, *classes.values(), *map(namespace_object, workloads)])
     labels = {each["metadata"]["name"]: each["metadata"]["labels"] for each in nodes}
     kubectl.wait_until(lambda: ready_names(kubectl, "nodes") >= set(labels), "nodes are ready")
     kubectl.apply([each for name, objects in workloads.items() for each in in_namespace(name, objects)])
@@ -77,6 +83,7 @@ def cluster(kubectl: Kubectl, platforms: dict[str, Templates]) -> Iterator[Clust
     )
     kubectl.run("delete", "namespaces", *workloads, "--wait=false")
     kubectl.run("delete", "nodes", *labels, "--wait=false")
+    kubectl.run("delete", "priorityclasses", *classes)
 
 
 def test_every_pod_runs_on_its_pool(
