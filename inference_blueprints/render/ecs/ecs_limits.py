@@ -362,8 +362,7 @@ ECS_LIMITS: tuple[EcsLimit, ...] = (
         "`capacityShift` with `floors` by schedule",
         "on ECS a scheduled action and the capacity shift set the same number, the smallest capacity of the "
         "service, so each would undo the other",
-        "remove 'floors': the shift forecasts from yesterday's and last week's demand, or remove "
-        "'capacityShift'",
+        "remove 'floors': the shift forecasts from yesterday's and last week's demand",
         _shifted_floors,
     ),
     EcsLimit(

@@ -33,6 +33,7 @@ from inference_blueprints.serving.traffic import model_traffic
 from inference_blueprints.spec.types import ReplicaRange
 from inference_catalog.neuron import device_groups
 from inference_contracts.errors import Finding
+from inference_contracts.number_text import number
 from inference_contracts.units import GIB, MIB, MIB_PER_GIB
 
 _TENSOR_PARALLEL_SIZES = (1, 2, 4, 8, 16)
@@ -232,7 +233,7 @@ def _workload_findings(memory: MemoryEstimate, resolved: ResolvedWorkers) -> lis
     remedy = f"set {'.'.join(key)}: {enough}" if enough else "lower the peak or raise tensorParallelSize"
     message = (
         f"got {workers}, but at the peak of "
-        f"{_peak(resolved):,.10g} requests per second each {each} must hold "
+        f"{number(_peak(resolved))} requests per second each {each} must hold "
         f"{needed:,} tokens of KV cache (requests per second times "
         f"{_held_seconds(resolved):.1f} s per request, by Little's law) and has room "
         f"for {memory.kv_tokens:,}; {remedy}"

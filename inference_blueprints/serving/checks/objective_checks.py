@@ -28,6 +28,7 @@ from inference_blueprints.serving.resolved import ResolvedWorkers
 from inference_blueprints.serving.stacks.engine_process import engine_image
 from inference_blueprints.serving.traffic import WayIn, model_traffic, own_part, queue_path
 from inference_blueprints.spec.invalid_values import usable
+from inference_blueprints.spec.sections.streaming.rules import advised_deadline_millis
 from inference_blueprints.spec.types import EACH_TOKEN, FIRST_TOKEN, WHOLE_REQUEST, judge, tightest_ms
 from inference_contracts.errors import Finding
 from inference_contracts.number_text import number
@@ -298,7 +299,8 @@ def stream_findings(roles: Sequence[ResolvedWorkers]) -> Iterator[Finding]:
         first = time_to_first_token_ms(tuple(roles), way.means) or 0.0
         at_peak = answer_time(way.means.output_tokens, first, capacity.time_per_output_token_ms)
         predicted = max(answer, at_peak)
-        if predicted > job.deadline_millis:
+        # With a shorter answer, the rule on the expected time of a call has advised enough.
+        if predicted > (advised_deadline_millis(job) or job.deadline_millis):
             message = (
                 f"got {job.deadline_millis:,}, but an answer of {way.means.output_tokens} tokens on "
                 f"deployment '{resolved.deployment.name}' takes {predicted:,.0f} ms at the peak (simulated), "

@@ -7,7 +7,7 @@ from dataclasses import replace
 from statistics import fmean
 from types import MappingProxyType
 
-from inference_blueprints.report.plan.cells import few
+from inference_blueprints.report.plan.cells import counted, few
 from inference_blueprints.report.plan.section import Label, PlanSection, PlanSummary, ShortLine
 from inference_blueprints.report.sizing.batch_day import BatchDay
 from inference_blueprints.report.sizing.batch_quotas import ServiceQuotaUse, service_quota_uses
@@ -235,7 +235,7 @@ def _deadline(day: BatchDaySummary) -> str:
     full = day.full_requests_per_second
     if day.job_hours is None or full is None:
         return _deadline_beyond_the_profile(day, deadline)
-    job = f"Queue {day.queue}: a job of {day.requests_per_job:,} requests takes"
+    job = f"Queue {day.queue}: a job of {counted(day.requests_per_job, 'request')} takes"
     at_full_load = (
         f"at least {_hours_text(day.job_hours)} if {day.model} answers nothing else ({number(full)} requests "
         "per second at full load, simulated)"
@@ -273,8 +273,8 @@ def _deadline_beyond_the_profile(day: BatchDaySummary, deadline: str) -> str:
     most, hours, least = day.most_requests_per_second, day.least_job_hours, ""
     if most is not None and hours is not None:
         least = (
-            f" A job of {day.requests_per_job:,} requests takes at least {_hours_text(hours)}: {day.model} "
-            f"completes at most {number(most)} requests per second, if all its workers compute only prompts, "
+            f" A job of {counted(day.requests_per_job, 'request')} takes at least {_hours_text(hours)}: "
+            f"{day.model} completes at most {number(most)} requests per second, if all its workers compute only prompts, "
             "and none takes longer than at the end of the latency profile (simulated)."
         )
     if day.deadline_can_hold is False:

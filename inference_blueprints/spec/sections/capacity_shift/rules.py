@@ -18,22 +18,16 @@ _PATH: Path = ("spec", "capacityShift")
 def shift_has_metrics(spec: Spec) -> Iterator[Finding]:
     """Check that a platform with a capacity shift has `observability`, which measures the demand."""
     if spec.capacity_shift and spec.observability is None:
-        message = (
-            "nothing measures the real-time demand that it forecasts; add 'observability: {}' to spec, or "
-            "remove 'capacityShift'"
-        )
-        yield Finding(_PATH, message)
+        message = "nothing measures the real-time demand that it forecasts; add 'observability: {}' to spec"
+        yield Finding(_PATH, message + _or_remove(spec))
 
 
 @rule
 def shift_has_batch(spec: Spec) -> Iterator[Finding]:
     """Check that a platform with a capacity shift has batch, which uses the lent capacity."""
     if spec.capacity_shift and spec.batch is None:
-        message = (
-            "nothing uses the capacity that it lends; add 'batch' with a queue to spec, or remove "
-            "'capacityShift'"
-        )
-        yield Finding(_PATH, message)
+        message = "nothing uses the capacity that it lends; add 'batch' with a queue to spec"
+        yield Finding(_PATH, message + _or_remove(spec))
 
 
 @rule
@@ -42,9 +36,9 @@ def shift_has_elastic_workers(spec: Spec) -> Iterator[Finding]:
     if spec.capacity_shift and not any(True for _ in _elastic(spec)):
         message = (
             "no deployment has elastic workers, so there is no floor to set; give one 'replicas: {min: ..., "
-            "max: ...}' with 'scaledBy: {load: {}}', or remove 'capacityShift'"
+            "max: ...}' with 'scaledBy: {load: {}}'"
         )
-        yield Finding(_PATH, message)
+        yield Finding(_PATH, message + _or_remove(spec))
 
 
 @rule
@@ -82,6 +76,12 @@ def floors_by_schedule_stay(spec: Spec) -> Iterator[Finding]:
                 "if the forecast suffices"
             )
             yield Finding((*placed.path, "scaledBy", "load", "floors"), message, "warning")
+
+
+def _or_remove(spec: Spec) -> str:
+    """Return the other remedy. A shared pool has none, because it needs the shift."""
+    is_needed = any(pool.shared is not None for _, pool in usable(spec.pools))
+    return "" if is_needed else ", or remove 'capacityShift'"
 
 
 def _elastic(spec: Spec) -> Iterator[PlacedWorkers]:

@@ -213,15 +213,22 @@ def stated_lengths_cover_prompt_and_answer(spec: Spec) -> Iterator[Finding]:
                 yield Finding((*JOBS, index, "workload", key, "max"), message)
 
 
+def advised_deadline_millis(job: StreamingJob) -> int | None:
+    """Return a deadline to raise that of a job to; None if it is above the expected time of a call."""
+    latency = job.load.latency_millis
+    return None if job.deadline_millis > latency else 3 * latency
+
+
 @rule
 def deadline_is_above_the_latency(spec: Spec) -> Iterator[Finding]:
     """Check that the deadline of a streaming job is longer than the expected time of a call."""
     for index, job in usable(spec.streaming):
-        if job.deadline_millis <= job.load.latency_millis:
+        advised = advised_deadline_millis(job)
+        if advised is not None:
             message = (
-                f"got {job.deadline_millis}, but a call is expected to take {job.load.latency_millis} ms "
+                f"got {job.deadline_millis:,}, but a call is expected to take {job.load.latency_millis:,} ms "
                 "(load.latencyMillis), so about half of the prompts would become dead letters; raise it well "
-                f"above that, such as to {3 * job.load.latency_millis}, or choose a faster model"
+                f"above that, such as to {advised:,}, or choose a faster model"
             )
             yield Finding((*JOBS, index, "deadlineMillis"), message)
 
