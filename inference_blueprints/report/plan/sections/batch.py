@@ -274,8 +274,8 @@ def _deadline_beyond_the_profile(day: BatchDaySummary, deadline: str) -> str:
     if most is not None and hours is not None:
         least = (
             f" A job of {counted(day.requests_per_job, 'request')} takes at least {_hours_text(hours)}: "
-            f"{day.model} completes at most {number(most)} requests per second, if all its workers compute only prompts, "
-            "and none takes longer than at the end of the latency profile (simulated)."
+            f"{day.model} completes at most {number(most)} requests per second, if all its workers compute "
+            "only prompts, and none takes longer than at the end of the latency profile (simulated)."
         )
     if day.deadline_can_hold is False:
         advice = "add replicas, or make its jobs smaller"
