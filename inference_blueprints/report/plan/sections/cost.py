@@ -335,15 +335,16 @@ def _range(cost: PlatformCost) -> str:
 
 
 def _in_short(summary: PlanSummary) -> Iterator[ShortLine]:
-    """Yield the cost of a month in two parts, and what it leaves out."""
+    """Yield the cost of a month in two parts, at most if it is a range, and what it leaves out."""
     cost, pools = summary[PLATFORM_COST], {_pool_name(pool): pool for pool in summary[POOLS]}
     nodes = sum(item.usd_per_month or 0.0 for item in cost.items if item.name in pools)
-    where = "" if cost.region == cost.blueprint_region else f" at prices of {cost.region}"
+    bound = "" if round(cost.usd_per_month_least) == round(cost.usd_per_month) else " at most"
+    where = "" if cost.region == cost.blueprint_region else f"{bound and ','} at prices of {cost.region}"
     without = [name for name in cost.not_priced if name not in pools]
     known = "unknown" if set(pools) <= set(cost.not_priced) else f"{nodes:,.0f}"
     yield (
         Label.COST,
-        f"a month{where}: nodes {known}, all else {cost.usd_per_month - nodes:,.0f}, "
+        f"a month{bound}{where}: nodes {known}, all else {cost.usd_per_month - nodes:,.0f}, "
         f"without {few(without, ', ')}",
     )
     for name, pool in pools.items():

@@ -26,7 +26,7 @@ from inference_contracts.errors import Problem, UserError
 from tests.unit.plan_samples import ChangedScene, shipped_sample
 
 #: The most rows of a shipped blueprint at each width. quickstart-g6e at 80 columns has a test of its own.
-_MOST_ROWS = {60: 38, 80: 25, 120: 21}
+_MOST_ROWS = {60: 39, 80: 25, 120: 21}
 #: Columns of the labels.
 _MARGIN = 11
 
@@ -64,6 +64,20 @@ def _warnings(scene: Scene) -> str:
 def test_the_first_line_has_devices_and_cost(name: str, line: str) -> None:
     """A sum without the price of the nodes would read as the price of the platform."""
     assert headline(_summary(shipped_sample(name))) == line
+
+
+@pytest.mark.parametrize("name", ["ads-reference", "elastic-g6e", "quickstart-g6e"])
+def test_the_parts_of_a_month_add_up_to_the_first_line(name: str) -> None:
+    """Red if the first line has a range, and its parts do not say that they are the most."""
+    summary = _summary(shipped_sample(name))
+    printed = " ".join(_printed(summary, name, 1000).split())
+    parts = re.search(r"; a month( at most,)?[^;]*: nodes ([\d,]+), all else ([\d,]+)", printed)
+    total = re.search(r"(?:([\d,]+) to )?([\d,]+) USD a month", headline(summary))
+    assert parts is not None
+    assert total is not None
+    assert bool(parts[1]) == bool(total[1])
+    nodes, others, most = (int(found.replace(",", "")) for found in (parts[2], parts[3], total[2]))
+    assert nodes + others == pytest.approx(most, abs=1)
 
 
 def test_the_quickstart_fits_sixteen_rows_of_a_terminal() -> None:
