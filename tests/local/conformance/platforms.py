@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
 import time
-import urllib.request
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -23,6 +23,7 @@ from inference_local.ecs_platform.ecs_platform import EcsPlatform
 from inference_local.processes.child_processes import ProcessGroup
 from inference_local.serving.local_serving import LocalServing
 from inference_local.serving.simulated_kind import SimulatedKind
+from tests.local.conformance.task_prometheus import asked_inside
 
 _PATIENCE_SECONDS = 900.0
 _LOOK_SECONDS = 0.5
@@ -292,20 +293,31 @@ class EcsRendering(ConformingPlatform):
         return [each for each in self.tasks(service) if each["lastStatus"] == "RUNNING"]
 
     def registered(self, workers: int) -> None:
-        """Wait until a frontend knows at least this many workers of the role `scaled`, and answers."""
+        """Wait until every frontend knows at least this many workers of the role `scaled`, and answers."""
         every = workers + self._others
-        eventually(lambda: self._known() >= every and self._answers(), f"{every} registered workers")
+        eventually(
+            lambda: min(self._known(), default=0) >= every and self._answers(), f"{every} registered workers"
+        )
 
     def forgotten(self) -> None:
         """Wait until the frontends know no worker that is gone: its lease has ended."""
-        eventually(lambda: self._known() == self.file.workers, "end of the leases of workers that are gone")
+        eventually(
+            lambda: set(self._known()) == {self.file.workers}, "end of the leases of workers that are gone"
+        )
 
-    def _known(self) -> int:
+    def _known(self) -> list[int]:
+        """Return how many workers each frontend knows. The load balancer does not forward this page."""
+        entry = build_plan(self.loaded.blueprint).models[0].deployments[0].entry_point
+        url = f"http://127.0.0.1:{entry.ports[0].number}/health"
+        return [
+            self._known_to(task, url) for task in self.running(service_name(self.file.release, entry.name))
+        ]
+
+    def _known_to(self, task: Mapping[str, Any], url: str) -> int:
         try:
-            request = urllib.request.Request(f"{self.url}/health", headers=dict(self.headers))  # noqa: S310 - of this machine
-            with urllib.request.urlopen(request, timeout=10) as answer:  # noqa: S310
-                known = json.load(answer)
-        except (OSError, ValueError):
+            processes = self.fault("Processes", task=task["taskArn"].rpartition("/")[2])["processes"]
+            known = json.loads(asked_inside(processes["main"], url))
+        except (KeyError, ValueError, subprocess.CalledProcessError):
             return -1
         return sum(each.get("endpoint") == "generate" for each in known.get("instances", []))
 

@@ -16,6 +16,17 @@ _URL = "http://127.0.0.1:9090/api/v1"
 _ASK = "import sys, urllib.request as r; print(r.urlopen(sys.argv[1], timeout=10).read().decode())"
 
 
+def asked_inside(process: int, url: str) -> str:
+    """Return the answer of a server in the network of a task.
+
+    process: One of the task's processes.
+    Raises subprocess.CalledProcessError if there is no answer.
+    """
+    inside = [sys.executable, "-I", "-S", namespace.__file__, "join", str(process)]
+    command = [*inside, sys.executable, "-I", "-S", "-c", _ASK, url]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+
+
 class TaskPrometheus:
     """Answers queries as `LocalPrometheus` does.
 
@@ -44,11 +55,5 @@ class TaskPrometheus:
         ]
 
     def _get(self, path: str, parameters: Mapping[str, str]) -> list[Any]:
-        inside = [sys.executable, "-I", "-S", namespace.__file__, "join", str(self._process())]
-        asked = subprocess.run(
-            [*inside, sys.executable, "-I", "-S", "-c", _ASK, f"{_URL}/{path}?{urlencode(parameters)}"],
-            capture_output=True,
-            text=True,
-            check=True,
-        )
-        return list(json.loads(asked.stdout)["data"]["result"])
+        answer = asked_inside(self._process(), f"{_URL}/{path}?{urlencode(parameters)}")
+        return list(json.loads(answer)["data"]["result"])
