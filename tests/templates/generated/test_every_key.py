@@ -20,11 +20,6 @@ LEFT_OUT: dict[str, str] = {
     **{f"spec.cluster.ecs.{key}": "the same" for key in keys(EcsCluster)},
     "spec.models[].objectives.timeToFirstTokenMs.p90": "timeToFirstTokenP90Ms says the same",
     "spec.models[].objectives.timePerOutputTokenMs.p90": "timePerOutputTokenP90Ms says the same",
-    **{
-        key: "queues draw the same, and few jobs have a model that reads images"
-        for key in _KNOWN
-        if key.startswith("spec.streaming[].workload.promptImages")
-    },
     **{key: "it needs a file: tests/unit/serving" for key in _KNOWN if key.endswith(".day.rates")},
     **{
         f"spec.models[].deployments[].disaggregated.{role}.scaledBy.capacityShift": "refused of such a role"
