@@ -39,6 +39,33 @@ NOW = 1_800_000_000.0
 PLATFORM, MODEL = "chat", "qwen3-8b"
 FREEZE = freeze_parameter(PLATFORM, "main")
 REASON = (ShiftReason("forecast", "as the test says"),)
+#: Floor, ceiling and place in the order of a role.
+Range = tuple[int, int, int]
+
+
+def shared_decision(
+    view: CellView, settings: ShiftSettings, at: float, ranges: Mapping[str, Range]
+) -> ShiftDecision:
+    """Return a decision about a shared pool, with the range of each role by its name."""
+    return ShiftDecision(
+        decided_at=at,
+        carried_out=settings.freeze != "frozen",
+        deployments=tuple(
+            DeploymentDecision(
+                name=each.name,
+                floor=ranges[each.name][0],
+                ceiling=ranges[each.name][1],
+                drain_order=ranges[each.name][2],
+                batch_places=4,
+                lent=0.0,
+                reasons=REASON,
+                forecast=None,
+            )
+            for each in view.deployments
+        ),
+        pools=(),
+        state=ShiftState(decided_at=at),
+    )
 
 
 def shifted_workers(name: str = "main", *, model: str = MODEL, role: str = "worker") -> ShiftedWorkers:

@@ -19,9 +19,9 @@ from capacity_shift.ecs_numbers import EcsNumbers
 
 from inference_contracts.ecs_names import POOL_ATTRIBUTE
 from inference_contracts.shift_names import SharedPool, ShiftConfiguration, ShiftedWorkers
-from inference_decisions.capacity_shift.shift_answer import DeploymentDecision, ShiftDecision
+from inference_decisions.capacity_shift.shift_answer import ShiftDecision
 from inference_decisions.capacity_shift.shift_decision import decide
-from inference_decisions.capacity_shift.shift_view import CellView, ShiftState
+from inference_decisions.capacity_shift.shift_view import CellView
 from inference_local.emulator.ecs.api.ecs_api import ApiSources, EcsApi
 from inference_local.emulator.ecs.api.ecs_shapes import EcsShapes
 from inference_local.emulator.ecs.control.cluster_state import EcsTask, TaskStatus
@@ -30,9 +30,10 @@ from inference_local.emulator.ecs.scaling.scaling_api import ScalingApi
 from inference_local.emulator.refusals import AwsApiError
 from tests.runtime.capacity_shift.shift_platform import (
     NOW,
-    REASON,
+    Range,
     ShiftPlatform,
     new_platform,
+    shared_decision,
     shift_configuration,
     shifted_workers,
 )
@@ -240,7 +241,7 @@ class EcsPlatform(ShiftPlatform):
     def numbers(self) -> ClusterNumbers:
         return EcsNumbers(CLUSTER, _Client(self.cluster.scaling, self.calls), self.ecs)
 
-    def pass_minute(self, **decided: tuple[int, int, int]) -> list[str]:
+    def pass_minute(self, **decided: Range) -> list[str]:
         """Run once with such a decision, let tasks move, and return what was changed, in its order.
 
         decided: Floor, ceiling and place in the order, by model.
@@ -259,27 +260,10 @@ class EcsPlatform(ShiftPlatform):
         return changed
 
 
-def _decision(decided: Mapping[str, tuple[int, int, int]]) -> Any:
+def _decision(decided: Mapping[str, Range]) -> Any:
     def made(_histories: Any, view: CellView, _state: Any, settings: Any, at: float) -> ShiftDecision:
-        return ShiftDecision(
-            decided_at=at,
-            carried_out=settings.freeze != "frozen",
-            deployments=tuple(
-                DeploymentDecision(
-                    name=each.name,
-                    floor=decided[each.name.partition("-")[0]][0],
-                    ceiling=decided[each.name.partition("-")[0]][1],
-                    drain_order=decided[each.name.partition("-")[0]][2],
-                    batch_places=4,
-                    lent=0.0,
-                    reasons=REASON,
-                    forecast=None,
-                )
-                for each in view.deployments
-            ),
-            pools=(),
-            state=ShiftState(decided_at=at),
-        )
+        ranges = {each.name: decided[each.name.partition("-")[0]] for each in view.deployments}
+        return shared_decision(view, settings, at, ranges)
 
     return made
 

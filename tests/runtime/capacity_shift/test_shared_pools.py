@@ -16,22 +16,20 @@ from inference_contracts.shift_names import (
     ShiftedWorkers,
     deadlines_identifier,
 )
-from inference_decisions.capacity_shift.shift_answer import DeploymentDecision, ShiftDecision
+from inference_decisions.capacity_shift.shift_answer import ShiftDecision
 from inference_decisions.capacity_shift.shift_decision import decide
-from inference_decisions.capacity_shift.shift_view import CellView, ShiftState
+from inference_decisions.capacity_shift.shift_view import CellView
 from operations.operations_errors import MetricsError
 from tests.runtime.capacity_shift.shift_platform import (
     NOW,
-    REASON,
     ApiServer,
+    Range,
     ShiftPlatform,
     new_platform,
+    shared_decision,
     shift_configuration,
     shifted_workers,
 )
-
-#: Floor, ceiling and place in the order of a role.
-Range = tuple[int, int, int]
 
 FIRST = dataclasses.replace(shifted_workers("first", model="live"), priority=100, handover_seconds=150.0)
 SECOND = dataclasses.replace(shifted_workers("second", model="shop"), priority=80, handover_seconds=300.0)
@@ -91,25 +89,7 @@ def run(platform: ShiftPlatform, ranges: Mapping[ShiftedWorkers, Range], now: fl
     def decided(_histories: Any, view: CellView, _state: Any, settings: Any, at: float) -> ShiftDecision:
         seen.append(view)
         named = {each.name: wanted for each, wanted in ranges.items()}
-        return ShiftDecision(
-            decided_at=at,
-            carried_out=settings.freeze != "frozen",
-            deployments=tuple(
-                DeploymentDecision(
-                    name=each.name,
-                    floor=named[each.name][0],
-                    ceiling=named[each.name][1],
-                    drain_order=named[each.name][2],
-                    batch_places=4,
-                    lent=0.0,
-                    reasons=REASON,
-                    forecast=None,
-                )
-                for each in view.deployments
-            ),
-            pools=(),
-            state=ShiftState(decided_at=at),
-        )
+        return shared_decision(view, settings, at, named)
 
     platform.script.decide = decided  # type: ignore[method-assign, assignment]
     platform.new_run().run(now)
