@@ -10,6 +10,7 @@ from inference_blueprints.spec.section import Section, default
 from inference_blueprints.spec.sections.batch.keys import Batch, Team
 from inference_blueprints.spec.sections.capacity_shift.keys import CapacityShift
 from inference_blueprints.spec.sections.environment.keys import Cluster, Environment, Metadata, Network
+from inference_blueprints.spec.sections.front_door.keys import FrontDoor
 from inference_blueprints.spec.sections.gpu_health.keys import GpuHealth
 from inference_blueprints.spec.sections.models.keys import Model
 from inference_blueprints.spec.sections.observability.keys import Observability
@@ -42,6 +43,9 @@ class Spec(Section):
     """Models to serve."""
     teams: list[Team] = Field(default_factory=list, max_length=200)
     """Teams that submit batch jobs or own signals. Required for batch and streaming."""
+    front_door: FrontDoor | None = None
+    """One address for all models, with callers, routing, budgets and usage. Without it, whoever reaches the
+    load balancer may call the models."""
     batch: Batch | None = None
     """Batch jobs. Without it, batch is off."""
     signal_store: SignalStore | None = None

@@ -64,12 +64,22 @@ MSK_CLUSTER_ARN = r"^arn:aws[a-z-]*:kafka:[a-z0-9-]+:[0-9]{12}:cluster/[A-Za-z0-
 BOOTSTRAP_SERVERS = r"^[A-Za-z0-9.-]{1,253}:[0-9]{1,5}(,[A-Za-z0-9.-]{1,253}:[0-9]{1,5}){0,29}$"
 SECURITY_GROUP_ID = r"^sg-[0-9a-f]{8}([0-9a-f]{9})?$"
 
+#: A model's name in requests. No part is `.` or `..`, so that the name is never a path upwards.
+PUBLIC_NAME = r"^[A-Za-z0-9][A-Za-z0-9_-]{0,63}([./:][A-Za-z0-9_-]{1,64}){0,7}$"
+PROJECT = r"^[a-z]([-a-z0-9]{0,38}[a-z0-9])?/([A-Za-z0-9][A-Za-z0-9_-]{0,63}|\*)$"
+DOOR_KEY = r"^([0-9A-Za-z]{12}|\*)$"
+HTTPS_URL = r"^https://[A-Za-z0-9.-]{1,253}(:[0-9]{1,5})?(/[A-Za-z0-9._~!$&'()*+,;=:@%/-]*)?$"
+
 GGUF_FILE = r"^[A-Za-z0-9][A-Za-z0-9_.-]*(/[A-Za-z0-9][A-Za-z0-9_.-]*)*\.gguf$"
 IMAGE_SIZE = r"^[1-9][0-9]{1,3}x[1-9][0-9]{1,3}$"
 
 #: Description of each form, for messages and the reference.
 DESCRIPTIONS: Mapping[str, str] = MappingProxyType(
     {
+        PUBLIC_NAME: "letters, digits, hyphens and underscores, with single dots, slashes or colons between",
+        PROJECT: "a team, a slash and a project such as ads/search, or ads/* for each project",
+        DOOR_KEY: "the 12 letters and digits of a key's id, or * for each key",
+        HTTPS_URL: "an address such as https://login.example.com/tenant",
         IMAGE_SIZE: "a width and a height in pixels such as 1024x1024",
         GGUF_FILE: "the path of a file in the repository that ends with .gguf",
         NAME: "up to 40 lower-case letters, digits and inner hyphens, a letter first, such as qwen3-8b",

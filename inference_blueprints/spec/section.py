@@ -78,6 +78,10 @@ EventField = Annotated[str, Form(formats.EVENT_FIELD)]
 BrokerType = Annotated[str, Form(formats.BROKER_TYPE)]
 MskClusterArn = Annotated[str, Form(formats.MSK_CLUSTER_ARN)]
 BootstrapServers = Annotated[str, Form(formats.BOOTSTRAP_SERVERS)]
+PublicName = Annotated[str, Form(formats.PUBLIC_NAME)]
+ProjectName = Annotated[str, Form(formats.PROJECT)]
+DoorKey = Annotated[str, Form(formats.DOOR_KEY)]
+HttpsUrl = Annotated[str, Form(formats.HTTPS_URL)]
 SecurityGroupId = Annotated[str, Form(formats.SECURITY_GROUP_ID)]
 ArgumentValue = str | int | float | bool
 

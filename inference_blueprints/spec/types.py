@@ -10,6 +10,7 @@ from inference_blueprints.spec.sections.batch.keys import *
 from inference_blueprints.spec.sections.capacity_shift.keys import *
 from inference_blueprints.spec.sections.elasticity.keys import *
 from inference_blueprints.spec.sections.environment.keys import *
+from inference_blueprints.spec.sections.front_door.keys import *
 from inference_blueprints.spec.sections.gguf.keys import *
 from inference_blueprints.spec.sections.gpu_health.keys import *
 from inference_blueprints.spec.sections.images.keys import *
