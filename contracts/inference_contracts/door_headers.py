@@ -11,6 +11,15 @@ from __future__ import annotations
 from typing import Final
 
 PREFIX: Final = "x-door-"
+#: What Envoy puts before the path of a request when it asks for a decision (``path_prefix`` of its filter
+#: ``ext_authz``), so that no path of a caller is one of the policy's own pages.
+DECIDE: Final = "/decide"
+#: Name of the cluster of the policy process in Envoy, and the target of requests that the policy answers
+#: itself: the list of models.
+POLICY_CLUSTER: Final = "door-policy"
+#: Paths at which the policy answers over its socket: whether it is ready, and its metrics for Prometheus.
+READY_PATH: Final = "/ready"
+METRICS_PATH: Final = "/metrics"
 
 # What Envoy reads in a request, for the policy. A field that the body does not have is empty or ``-``.
 MODEL: Final = f"{PREFIX}model"
@@ -24,6 +33,10 @@ CHOICES: Final = f"{PREFIX}n"
 BYTES: Final = f"{PREFIX}bytes"
 #: Payload of a JSON Web Token that Envoy has checked, in base64url.
 TOKEN: Final = f"{PREFIX}token"
+#: What a conversation is known by, of the body: `prompt_cache_key` and `user`. A conversation stays at its
+#: target. The session header (`request_headers.SESSION_HEADER`) counts before both.
+CACHE_KEY: Final = f"{PREFIX}cache-key"
+USER: Final = f"{PREFIX}user"
 #: Images of the prompt, which only vision routes count.
 IMAGES: Final = f"{PREFIX}images"
 
@@ -35,6 +48,8 @@ TEAM: Final = f"{PREFIX}team"
 PROJECT: Final = f"{PREFIX}project"
 #: Identifier of the API key, which is no secret.
 KEY: Final = f"{PREFIX}key"
+#: Subject of the caller's token, for the usage record.
+CALLER: Final = f"{PREFIX}caller"
 #: The public name of the model, also if the request named an alias.
 PUBLIC: Final = f"{PREFIX}public"
 #: Identifier of the reservation in the ledger.
