@@ -1,4 +1,6 @@
-"""API keys of the front door: their form, their hash, and their item in the table.
+"""API keys of the front door: their form, their hash, and what is stored of them.
+
+`inference_contracts.door_key_table` has the table of the records.
 
 A key has 256 random bits, so one SHA-256 protects it at rest: a slow hash protects passwords, which can be
 guessed (NIST SP 800-63B, 3.1.1.2: look-up secrets with at least 112 bits may be stored with a fast approved
@@ -13,6 +15,7 @@ import secrets
 from dataclasses import dataclass
 from typing import Final
 
+from inference_contracts.door_configuration import DoorBudget
 from inference_contracts.json_record import JsonRecord
 
 #: Begins every key, so that scanners of repositories find one.
@@ -71,7 +74,19 @@ class KeyRecord(JsonRecord):
     expires: int
     revoked: int | None
     """Time of its revocation. None while it is valid."""
-    changed: int
-    """Time of the last change, in milliseconds since 1970. Replicas read what has changed."""
+    change: int
+    """Number of its last change among all changes of its bucket in the table. Replicas read what is new."""
     name: str = ""
     """What people call it."""
+    budget: DoorBudget | None = None
+    """Limits of this key, besides those of the platform's configuration."""
+
+    def hashes_at(self, now: float) -> tuple[str, ...]:
+        """Return the hashes of the secrets that are valid at a time: none if it has expired or is revoked.
+
+        now: Seconds since 1970.
+        """
+        if self.revoked is not None or now >= self.expires:
+            return ()
+        overlaps = self.old_until is not None and now < self.old_until
+        return self.hashes if overlaps else self.hashes[-1:]
