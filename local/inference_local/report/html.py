@@ -10,6 +10,7 @@ from markupsafe import Markup
 from inference_blueprints.measure import statistics
 from inference_blueprints.measure.charts import plots_of
 from inference_blueprints.report.pages.render import render_page
+from inference_local.front_door.front_door_outcome import front_door_lines
 from inference_local.real_time.real_time_outcome import real_time_lines
 from inference_local.report import report_text
 from inference_local.report.plots import health_plots, scaling_plots, shift_plots
@@ -55,5 +56,6 @@ def render_html(report: Report, runs: list[ModelRun]) -> str:
         report_text=report_text,
         real_time_lines=real_time_lines,
         streaming_lines=streaming_lines,
+        front_door_lines=front_door_lines,
         figure_text=statistics,
     )

@@ -30,6 +30,7 @@ from inference_local.batch.batch_outcome import BatchOutcome
 from inference_local.controllers.controller_outcomes import (
     ControllerOutcomes,
 )
+from inference_local.front_door.front_door_outcome import FrontDoorOutcome
 from inference_local.real_time.real_time_outcome import RealTimeOutcome
 from inference_local.report.report_types import (
     Length,
@@ -60,6 +61,7 @@ def build_report(
     controllers: ControllerOutcomes | None = None,
     real_time: RealTimeOutcome | None = None,
     streaming: StreamingOutcome | None = None,
+    front_door: FrontDoorOutcome | None = None,
 ) -> Report:
     """Build the report of a run.
 
@@ -76,6 +78,7 @@ def build_report(
     controllers: What the controllers did. None if they did not run.
     real_time: What callers with a deadline got. None if no model has any.
     streaming: What came of a replayed stream. None without streaming jobs.
+    front_door: What callers got through the front door. None without one.
     Returns: A figure that cannot be computed is None, with the reason.
     """
     simulated = any(part.state == "simulated" for part in parts)
@@ -102,6 +105,7 @@ def build_report(
         controllers=controllers,
         real_time=real_time,
         streaming=streaming,
+        front_door=front_door,
     )
 
 
@@ -129,6 +133,7 @@ def as_dict(report: Report) -> dict[str, Any]:
         "gpuHealth": _values(report.controllers and report.controllers.health),
         "realTime": _values(report.real_time),
         "streaming": _values(report.streaming),
+        "frontDoor": _values(report.front_door),
         "parts": _values(report.parts),
         "replacements": _values(report.replacements),
         "plan": dict(report.plan),

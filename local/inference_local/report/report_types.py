@@ -16,6 +16,7 @@ from inference_local.batch.batch_outcome import BatchOutcome
 from inference_local.controllers.controller_outcomes import (
     ControllerOutcomes,
 )
+from inference_local.front_door.front_door_outcome import FrontDoorOutcome
 from inference_local.real_time.real_time_outcome import RealTimeOutcome
 from inference_local.scaling.scaling_outcome import ScalingOutcome
 from inference_local.serving.platform_parts import PlatformPart, Replacement
@@ -145,3 +146,5 @@ class Report:
     """What callers with a deadline got. None if no model has any."""
     streaming: StreamingOutcome | None = None
     """What came of a replayed stream. None without streaming jobs."""
+    front_door: FrontDoorOutcome | None = None
+    """What callers got through the front door. None without one."""

@@ -19,6 +19,7 @@ from inference_blueprints.measure.statistics import (
     latency_rows,
     milliseconds,
 )
+from inference_local.front_door.front_door_outcome import front_door_lines, short_front_door
 from inference_local.real_time.real_time_outcome import real_time_lines
 from inference_local.report.report_text import (
     batch_job,
@@ -189,6 +190,8 @@ def _short_outcomes(report: Report) -> Iterator[tuple[str, str, bool]]:
             f"{streaming.lost} lost, {streaming.duplicated} duplicated"
         )
         yield "streaming", text, streaming.is_bad
+    if door := report.front_door:
+        yield "front door", short_front_door(door, simulated=report.simulated), door.is_bad
     for job in report.batch or ():
         text = f"{job.queue}: {amount(job.requests, 'request')}, {job.completed} answered, {job.lost} lost"
         text += f"; {amount(job.workers_killed, 'worker')} killed" if job.workers_killed else ""
@@ -270,6 +273,9 @@ def _outcomes(report: Report) -> Iterator[tuple[str, bool]]:
     if report.streaming:
         lines = streaming_lines(report.streaming, simulated=report.simulated)
         yield from ((line, report.streaming.is_bad) for line in lines)
+    if report.front_door:
+        lines = front_door_lines(report.front_door, simulated=report.simulated)
+        yield from ((line, report.front_door.is_bad) for line in lines)
     for outcome in report.batch or ():
         yield batch_job(outcome, simulated=report.simulated), not outcome.is_whole
 

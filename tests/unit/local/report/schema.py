@@ -15,6 +15,7 @@ def _object(**properties: dict[str, Any] | list[Any]) -> dict[str, Any]:
 
 
 _STRING, _NUMBER, _COUNT = {"type": "string"}, {"type": "number"}, {"type": "integer", "minimum": 0}
+_COUNTS = {"type": "object", "additionalProperties": {"type": "integer", "minimum": 1}}
 _PERCENTILES = _object(p50=_NUMBER_OR_NULL, p90=_NUMBER_OR_NULL, p95=_NUMBER_OR_NULL, p99=_NUMBER_OR_NULL)
 _PER_TOKENS = {"anyOf": [{"type": "null"}, _object(inputAndOutput=_NUMBER, output=_NUMBER)]}
 _LENGTH = _object(stated=_COUNT, sent=_NUMBER, counted=_NUMBER_OR_NULL)
@@ -217,6 +218,46 @@ _STREAMING = _object(
     prefixCacheHitRatio=_NUMBER_OR_NULL,
     eventsPerSecond=_NUMBER,
 )
+_FRONT_DOOR = _object(
+    replicas=_COUNT,
+    requests=_COUNT,
+    failures=_COUNT,
+    failureReasons=_COUNTS,
+    refused=_COUNT,
+    refusals=_COUNTS,
+    team=_STRING,
+    spentUsd=_NUMBER,
+    ledgerUsd=_NUMBER,
+    limitUsd=_NUMBER,
+    overspendUsd=_NUMBER,
+    countedUsd=_NUMBER,
+    recordedUsd=_NUMBER,
+    cutStreams=_COUNT,
+    cutStreamsCharged=_COUNT,
+    killedReplicas=_COUNT,
+    lostWithReplica=_COUNT,
+    addedP50Ms=_NUMBER_OR_NULL,
+    canary={
+        "anyOf": [
+            {"type": "null"},
+            _object(model=_STRING, conversations=_COUNT, byTarget=_COUNTS, moved=_COUNT),
+        ]
+    },
+    shed={
+        "anyOf": [
+            {"type": "null"},
+            _object(
+                model=_STRING,
+                urgent=_COUNT,
+                urgentRefused=_COUNT,
+                low=_COUNT,
+                lowRefused=_COUNT,
+                lowRetried=_COUNT,
+            ),
+        ]
+    },
+    notes={"type": "array", "items": _STRING},
+)
 
 SCHEMA = _object(
     blueprint=_STRING,
@@ -235,6 +276,7 @@ SCHEMA = _object(
     gpuHealth={"anyOf": [{"type": "null"}, _GPU_HEALTH]},
     realTime={"anyOf": [{"type": "null"}, _REAL_TIME]},
     streaming={"anyOf": [{"type": "null"}, _STREAMING]},
+    frontDoor={"anyOf": [{"type": "null"}, _FRONT_DOOR]},
     parts={"type": "array", "items": _PART},
     replacements={"type": "array", "items": _REPLACEMENT},
     plan={"type": "object", "required": ["pools", "processes", "totals", "prices"]},
