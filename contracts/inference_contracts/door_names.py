@@ -1,0 +1,50 @@
+"""Names of the front door in AWS that its stacks, its programs and its commands share.
+
+`door_key_table` has those of the table of API keys.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+#: Partition key and sort key of the table of the ledger's checkpoints: a slot of the store, which holds all
+#: counters of a team, or those of a model's budgets; and a counter in it.
+SLOT_ATTRIBUTE: Final = "slot"
+ACCOUNT_ATTRIBUTE: Final = "account"
+#: Time at which DynamoDB deletes a checkpoint, in seconds since 1970.
+CHECKPOINT_EXPIRY_ATTRIBUTE: Final = "removed"
+
+#: Key of the object that the policy process watches, in the bucket of the front door's configuration
+#: (`door_object`).
+CONFIGURATION_KEY: Final = "configuration.json"
+
+#: Prefix of the usage records, before ``date=YYYY-MM-DD/``: the day, in UTC, on which Firehose has received
+#: the first record of the object. Records of a day may therefore be below the next day too.
+USAGE_PREFIX: Final = "usage/"
+#: Prefix of records that Firehose could not deliver.
+USAGE_ERRORS_PREFIX: Final = "usage-errors/"
+#: Name of the column and partition of the day.
+USAGE_DAY: Final = "date"
+
+#: Outputs of the stack ``<platform>-FrontDoor`` beside those of `door_key_table`.
+LEDGER_TABLE_OUTPUT: Final = "DoorLedgerTable"
+USAGE_BUCKET_OUTPUT: Final = "DoorUsageBucket"
+USAGE_STREAM_OUTPUT: Final = "DoorUsageStream"
+CACHE_OUTPUT: Final = "DoorLedgerCache"
+ADDRESS_OUTPUT: Final = "DoorAddress"
+
+
+def door_domain(platform: str) -> str:
+    """Return the private zone on ECS in which the front door finds the entry points of deployments.
+
+    platform: `metadata.name`.
+    """
+    return f"{platform}-door.internal"
+
+
+def entry_point_service(release: str) -> str:
+    """Return the name of the headless Service on EKS of the entry points of a deployment.
+
+    release: Helm release of the deployment.
+    """
+    return f"{release}-door"
