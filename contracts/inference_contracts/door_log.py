@@ -4,6 +4,9 @@ Envoy writes JSON (``json_format``, which escapes all values), one line per requ
 ended however it ended. Numbers stay numbers; a value that Envoy does not have is left out
 (``omit_empty_values``) or ``-``
 (https://www.envoyproxy.io/docs/envoy/v1.40.0/configuration/observability/access_log/usage).
+
+The decision is read in the metadata that ``ext_authz`` keeps of the policy's answer: nothing that a caller
+sends gets there, and it is there still when Envoy has removed the headers for the model.
 """
 
 from __future__ import annotations
@@ -16,28 +19,43 @@ from inference_contracts import door_headers
 USAGE_NAMESPACE: Final = "door"
 INPUT_TOKENS: Final = "in"
 OUTPUT_TOKENS: Final = "out"
+#: Tokens of the prompt that the engine had in its cache.
+CACHED_TOKENS: Final = "cached"
+#: Namespace of the policy's answer in the dynamic metadata: the name of the filter that asks it.
+DECISION_NAMESPACE: Final = "envoy.filters.http.ext_authz"
+
+
+def _decided(header: str) -> str:
+    return f"%DYNAMIC_METADATA({DECISION_NAMESPACE}:{header})%"
+
 
 #: Field of a line, and the command of Envoy that fills it. Lines of requests that were not admitted have no
 #: `reservation`, and are skipped.
 FIELDS: Final = {
     "id": "%REQ(x-request-id)%",
-    "reservation": f"%REQ({door_headers.RESERVATION})%",
-    "reserved": f"%REQ({door_headers.RESERVED})%",
-    "team": f"%REQ({door_headers.TEAM})%",
-    "project": f"%REQ({door_headers.PROJECT})%",
-    "key": f"%REQ({door_headers.KEY})%",
-    "caller": f"%REQ({door_headers.CALLER})%",
-    "model": f"%REQ({door_headers.PUBLIC})%",
-    "target": f"%REQ({door_headers.TARGET})%",
+    "reservation": _decided(door_headers.RESERVATION),
+    "reserved": _decided(door_headers.RESERVED),
+    "team": _decided(door_headers.TEAM),
+    "project": _decided(door_headers.PROJECT),
+    "key": _decided(door_headers.KEY),
+    "caller": _decided(door_headers.CALLER),
+    "model": _decided(door_headers.PUBLIC),
+    "target": _decided(door_headers.TARGET),
     "stream": f"%REQ({door_headers.STREAM})%",
     "choices": f"%REQ({door_headers.CHOICES})%",
-    "path": "%PATH(NQ)%",
+    "method": "%REQ(:METHOD)%",
+    "path": "%PATH(NQ:ORIG):256%",
     "status": "%RESPONSE_CODE%",
     "flags": "%RESPONSE_FLAGS%",
+    "details": "%RESPONSE_CODE_DETAILS%",
     "upstream": "%UPSTREAM_HOST%",
+    "address": "%DOWNSTREAM_REMOTE_ADDRESS_WITHOUT_PORT%",
+    "callersId": "%REQ(x-client-request-id):128%",
     INPUT_TOKENS: f"%DYNAMIC_METADATA({USAGE_NAMESPACE}:{INPUT_TOKENS})%",
     OUTPUT_TOKENS: f"%DYNAMIC_METADATA({USAGE_NAMESPACE}:{OUTPUT_TOKENS})%",
+    CACHED_TOKENS: f"%DYNAMIC_METADATA({USAGE_NAMESPACE}:{CACHED_TOKENS})%",
     "sent": "%BYTES_SENT%",
-    "start": "%START_TIME%",
+    "start": "%START_TIME(%Y-%m-%dT%H:%M:%S.%3fZ)%",
     "ms": "%DURATION%",
+    "firstByteMs": "%RESPONSE_DURATION%",
 }

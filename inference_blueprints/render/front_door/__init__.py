@@ -1,0 +1,1 @@
+"""The front door as Envoy's configuration: listeners, clusters, and what is logged."""

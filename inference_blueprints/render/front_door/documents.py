@@ -1,0 +1,80 @@
+"""Envoy's part of the front door, as documents.
+
+`bootstrap` is the file that Envoy starts with. The other two are what the policy process writes into
+`DoorPlaces.files` by a rename, under the names of `door_object.FILES`: Envoy then reads them again.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from inference_blueprints.render.envoy import parts
+from inference_blueprints.render.envoy.parts import Document
+from inference_blueprints.render.front_door.connections import door_listener
+from inference_blueprints.render.front_door.places import DoorPlaces, UpstreamPlace
+from inference_blueprints.serving.types.front_door import DoorPlan
+from inference_contracts import door_headers
+from inference_contracts.door_object import FILES
+from inference_contracts.records import dataclass
+
+_FLUSH_MILLISECONDS: Final = 200
+_DRAIN_SECONDS: Final = 3600
+
+
+@dataclass(frozen=True, slots=True)
+class DoorDocuments:
+    """What Envoy reads."""
+
+    bootstrap: dict[str, Any]
+    listeners: dict[str, Any]
+    clusters: dict[str, Any]
+
+
+def door_documents(plan: DoorPlan, places: DoorPlaces) -> DoorDocuments:
+    """Return Envoy's configuration of one replica.
+
+    Raises KeyError if `places` does not say where a cluster of the plan is.
+    """
+    return DoorDocuments(
+        bootstrap=_bootstrap(plan, places),
+        listeners=parts.resources("listener.v3.Listener", [door_listener(plan, places)]),
+        clusters=parts.resources(
+            "cluster.v3.Cluster",
+            [_cluster(each.name, places.clusters[each.name]) for each in plan.clusters],
+        ),
+    )
+
+
+def envoy_arguments(bootstrap: str) -> tuple[str, ...]:
+    """Return the arguments of Envoy.
+
+    bootstrap: Path of the file with `DoorDocuments.bootstrap`.
+    """
+    return (
+        *("--config-path", bootstrap),
+        # Lines of the access log settle reservations: Envoy's default keeps them for ten seconds.
+        *("--file-flush-interval-msec", str(_FLUSH_MILLISECONDS)),
+        # What listens and is replaced ends its connections after this time; streams are given as long.
+        *("--drain-time-s", str(_DRAIN_SECONDS), "--drain-strategy", "immediate"),
+    )
+
+
+def _bootstrap(plan: DoorPlan, places: DoorPlaces) -> Document:
+    return {
+        "node": {"id": "door", "cluster": plan.configuration.platform},
+        "admin": {"address": parts.pipe(places.admin_socket)},
+        "dynamic_resources": {
+            "lds_config": parts.watched(f"{places.files}/{FILES['listeners']}", places.files),
+            "cds_config": parts.watched(f"{places.files}/{FILES['clusters']}", places.files),
+        },
+        "static_resources": {
+            "clusters": [parts.cluster(door_headers.POLICY_CLUSTER, [parts.pipe(places.policy_socket)])]
+        },
+    }
+
+
+def _cluster(name: str, place: UpstreamPlace) -> Document:
+    secured = (
+        parts.upstream_tls(place.peer, place.server_name or place.host, place.own) if place.peer else None
+    )
+    return parts.cluster(name, [parts.socket(place.host, place.port)], transport=secured)

@@ -1,0 +1,46 @@
+"""Where the parts of a replica of the front door are: the target knows, the plan does not."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from inference_blueprints.render.envoy.parts import CertificateFiles, Peer
+from inference_contracts.records import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class UpstreamPlace:
+    """Where a server is that the door connects to."""
+
+    host: str
+    """Host name or IP address. A host name is resolved again and again, and each address is an endpoint."""
+    port: int
+    peer: Peer | None = None
+    """Whom the server must be. None for a plain connection, which is for one machine only."""
+    own: CertificateFiles | None = None
+    """Certificate that the door shows (mutual TLS)."""
+    server_name: str = ""
+    """Name that is asked for (SNI). Without it, `host`."""
+
+
+@dataclass(frozen=True, slots=True)
+class DoorPlaces:
+    """Addresses and files of one replica."""
+
+    address: str
+    port: int
+    """`address`, `port`: Where Envoy listens."""
+    certificate: CertificateFiles | None
+    """Certificate that callers see. None for a plain listener, which is for one machine only."""
+    files: str
+    """Folder in which the policy process replaces the files of `door_object.FILES`."""
+    policy_socket: str
+    """Unix socket of the policy process."""
+    admin_socket: str
+    """Unix socket of Envoy's administration."""
+    access_log: str
+    """File from which the policy process settles."""
+    clusters: Mapping[str, UpstreamPlace]
+    """Where each cluster of the plan is."""
+    trusted: Peer | None = None
+    """Issuers of the certificates of the servers from which key sets are fetched. Needed if one is."""

@@ -1,0 +1,51 @@
+"""How Envoy asks the policy process: once per request, with headers only, over a Unix socket.
+
+``ext_authz`` is stable and robust to untrusted callers and servers (Envoy's ``extensions_metadata.yaml``). It
+refuses requests with 503 while the policy does not answer. What the policy decides is kept as metadata too:
+the access log reads it there.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from inference_blueprints.render.envoy import parts
+from inference_blueprints.render.envoy.parts import Document
+from inference_contracts import door_headers, door_log
+
+#: The store answers in a millisecond; after a fail-over of a node, in seconds.
+_TIMEOUT: Final = "2s"
+#: Credentials and names of callers, which the policy reads.
+_CALLERS: Final = (
+    *("authorization", "x-api-key", door_headers.CALLERS_PROJECT, "x-request-id", "x-forwarded-for"),
+)
+#: Headers of a refusal that reach the caller.
+_REFUSAL: Final = ("content-type", "retry-after", "x-should-retry", "www-authenticate", "x-ratelimit-*")
+
+
+def policy_call() -> Document:
+    """Return the filter that asks the policy."""
+    own = f"{door_headers.PREFIX}*"
+    return parts.extension(
+        door_log.DECISION_NAMESPACE,
+        "filters.http.ext_authz.v3.ExtAuthz",
+        transport_api_version="V3",
+        failure_mode_allow=False,
+        status_on_error={"code": "ServiceUnavailable"},
+        clear_route_cache=True,
+        allowed_headers=parts.matched(*_CALLERS, own),
+        http_service={
+            "server_uri": {
+                "uri": "http://policy",
+                "cluster": door_headers.POLICY_CLUSTER,
+                "timeout": _TIMEOUT,
+            },
+            "path_prefix": door_headers.DECIDE,
+            "authorization_response": {
+                "allowed_upstream_headers": parts.matched(own),
+                "allowed_client_headers": parts.matched(*_REFUSAL),
+                "allowed_client_headers_on_success": parts.matched(door_headers.RESERVED),
+                "dynamic_metadata_from_headers": parts.matched(own),
+            },
+        },
+    )
