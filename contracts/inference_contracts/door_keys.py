@@ -36,9 +36,12 @@ class NewKey:
     """The whole key, which callers send."""
 
 
-def new_key() -> NewKey:
-    """Make a key with 256 random bits."""
-    identifier = "".join(secrets.choice(_ALPHABET) for _ in range(_ID_LENGTH))
+def new_key(key_id: str | None = None) -> NewKey:
+    """Make a secret with 256 random bits.
+
+    key_id: Identifier of the key that gets it. None for a new one.
+    """
+    identifier = key_id or "".join(secrets.choice(_ALPHABET) for _ in range(_ID_LENGTH))
     secret = "".join(secrets.choice(_ALPHABET) for _ in range(_SECRET_LENGTH))
     return NewKey(identifier, f"{PREFIX}-{identifier}-{secret}")
 

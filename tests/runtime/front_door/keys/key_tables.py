@@ -6,6 +6,9 @@ from dataclasses import replace
 from typing import Any, Final
 
 from inference_contracts import door_key_table as table
+from inference_contracts.door_audit import AUDIT_PREFIX, AuditRecord
+from inference_contracts.door_configuration import DoorTeam
+from inference_contracts.door_key_acts import KeyModel, KeyRules
 from inference_contracts.door_keys import KeyRecord, key_hash, new_key
 
 REGION: Final = "us-west-2"
@@ -58,3 +61,26 @@ def record(team: str = "search", **facts: Any) -> KeyRecord:
         change=0,
     )
     return replace(plain, **facts)
+
+
+BUCKET: Final = "door-audit"
+RULES: Final = KeyRules(
+    platform="chat",
+    teams=(
+        DoorTeam("search", (f"arn:aws:iam::{ACCOUNT}:role/teams/Search",)),
+        DoorTeam("adverts", (f"arn:aws:iam::{ACCOUNT}:role/Adverts",)),
+    ),
+    models=(
+        KeyModel("openai/gpt-oss-120b", None),
+        KeyModel("qwen3", ("search",)),
+    ),
+    max_days=365,
+    rotation_hours=24,
+)
+
+
+def audit_records(s3: Any) -> list[AuditRecord]:
+    """Return the record of administration, in the order of its objects' keys."""
+    listed = s3.list_objects_v2(Bucket=BUCKET, Prefix=AUDIT_PREFIX).get("Contents", [])
+    bodies = [s3.get_object(Bucket=BUCKET, Key=each["Key"])["Body"].read() for each in listed]
+    return [AuditRecord.from_json(body) for body in bodies]
