@@ -47,7 +47,7 @@ class Actor:
 
 
 @dataclass(frozen=True, slots=True)
-class AuditRecord(JsonRecord):
+class AdministrationRecord(JsonRecord):
     """An act, or its end."""
 
     id: str
@@ -92,13 +92,13 @@ class AuditLog:
 
     def begin(
         self, actor: Actor, act: Act, *, before: KeyRecord | None, after: KeyRecord, now: float
-    ) -> AuditRecord:
+    ) -> AdministrationRecord:
         """Write that an act is about to happen, and return the record.
 
         before, after: The key before and after it.
         now: Seconds since 1970.
         """
-        record = AuditRecord(
+        record = AdministrationRecord(
             id=secrets.token_hex(16),
             time=datetime.fromtimestamp(now, UTC).isoformat(timespec="milliseconds"),
             platform=self.platform,
@@ -114,7 +114,7 @@ class AuditLog:
         self._write(record)
         return record
 
-    def end(self, begun: AuditRecord, *, after: KeyRecord | None, reason: str = "") -> None:
+    def end(self, begun: AdministrationRecord, *, after: KeyRecord | None, reason: str = "") -> None:
         """Write how an act ended.
 
         begun: The record of its beginning.
@@ -124,7 +124,7 @@ class AuditLog:
         phase: Phase = "failed" if after is None else "done"
         self._write(replace(begun, phase=phase, after=shown_key(after), reason=reason))
 
-    def _write(self, record: AuditRecord) -> None:
+    def _write(self, record: AdministrationRecord) -> None:
         day, _, clock = record.time.partition("T")
         name = f"{AUDIT_PREFIX}date={day}/{clock[:12].replace(':', '')}-{record.id}-{record.phase}.json"
         self.client.put_object(

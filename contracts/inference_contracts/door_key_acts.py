@@ -199,9 +199,7 @@ class KeyActs:
         try:
             written = self.table.put(after, before=before)
         except ChangedMeanwhileError as error:
-            refusal = (
-                f"key {after.id}: somebody else changed it just now; nothing was done, repeat it"
-            )
+            refusal = f"key {after.id}: somebody else changed it just now; nothing was done, repeat it"
             self.audit.end(begun, after=None, reason=refusal)
             raise KeyConflictError(refusal) from error
         except BusyTableError as error:

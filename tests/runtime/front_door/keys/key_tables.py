@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from inference_contracts import door_key_table as table
-from inference_contracts.door_audit import AUDIT_PREFIX, AuditRecord
+from inference_contracts.door_audit import AUDIT_PREFIX, AdministrationRecord
 from inference_contracts.door_configuration import DoorTeam
 from inference_contracts.door_key_acts import KeyModel, KeyRules
 from inference_contracts.door_keys import KeyRecord, key_hash, new_key
@@ -79,8 +79,8 @@ RULES: Final = KeyRules(
 )
 
 
-def audit_records(s3: Any) -> list[AuditRecord]:
+def audit_records(s3: Any) -> list[AdministrationRecord]:
     """Return the record of administration, in the order of its objects' keys."""
     listed = s3.list_objects_v2(Bucket=BUCKET, Prefix=AUDIT_PREFIX).get("Contents", [])
     bodies = [s3.get_object(Bucket=BUCKET, Key=each["Key"])["Body"].read() for each in listed]
-    return [AuditRecord.from_json(body) for body in bodies]
+    return [AdministrationRecord.from_json(body) for body in bodies]
