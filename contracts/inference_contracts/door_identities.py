@@ -1,0 +1,76 @@
+"""Who may call a model behind the front door, and by which certificate it is known.
+
+With a front door, each entry point of a model listens at the loopback address. Envoy, in the same pod or
+task, takes its connections, and admits only these callers. Each has a certificate whose name is a URI
+(SPIFFE, "The SPIFFE Identity and Verifiable Identity Document", section 2), which the certificate authority
+of the platform issues.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final, Literal
+
+#: A part of the platform that may call a model itself.
+Caller = Literal["door", "prometheus", "canary", "benchmark", "verify", "batch", "streaming"]
+
+#: Paths of each caller: exact ones, or with a slash at the end all below it.
+PATHS: Final[Mapping[Caller, tuple[str, ...]]] = MappingProxyType(
+    {
+        "door": ("/v1/",),
+        "prometheus": ("/metrics",),
+        "canary": ("/v1/",),
+        "benchmark": ("/v1/",),
+        "verify": ("/v1/", "/metrics"),
+        "batch": ("/v1/",),
+        "streaming": ("/v1/",),
+    }
+)
+
+#: Port at which the program of an entry point listens, at the loopback address only.
+BEHIND_PORT: Final = 8080
+#: Port that answers the path of the health check only, for kubelet and load balancers, which have no
+#: certificate (Kubernetes documentation, "Configure Liveness, Readiness and Startup Probes": kubelet skips
+#: the verification of certificates and presents none; Elastic Load Balancing, "Target groups": "The load
+#: balancer establishes TLS connections with the targets using certificates that you install on the targets").
+HEALTH_PORT: Final = 8010
+#: Port for the models' load balancer while old host names lead to the models.
+OLD_NAMES_PORT: Final = 8020
+
+#: Name that the certificates of all entry points have beside their own, for callers that reach one by its
+#: address: Prometheus knows no other name of a pod.
+SERVER_NAME: Final = "models.internal"
+
+#: Folder in which a container finds its certificate.
+FOLDER: Final = "/certificates"
+#: File of each value of the secret with a certificate. The first three are PEM. The last two are what Envoy
+#: reads, each as a whole: the certificate with its key, and the authorities that it trusts.
+FILES: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "ca": "ca.pem",
+        "cert": "cert.pem",
+        "key": "key.pem",
+        "envoy_certificate": "envoy-certificate.json",
+        "envoy_authority": "envoy-authority.json",
+    }
+)
+#: Names of the two in Envoy's configuration.
+ENVOY_CERTIFICATE: Final = "certificate"
+ENVOY_AUTHORITY: Final = "authority"
+
+
+def caller_uri(platform: str, caller: Caller) -> str:
+    """Return the name in the certificate of a caller.
+
+    platform: `metadata.name`.
+    """
+    return f"spiffe://{platform}/{caller}"
+
+
+def server_uri(platform: str, release: str) -> str:
+    """Return the name in the certificate of a deployment's entry points.
+
+    release: Name of the deployment in the platform.
+    """
+    return f"spiffe://{platform}/models/{release}"
