@@ -6,7 +6,7 @@ administration listener: it would tell, and change, everything to whoever reache
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import date
 from typing import Any, Final
 
@@ -30,7 +30,7 @@ _LOOPBACK: Final = "127.0.0.1"
 _ANY: Final = "0.0.0.0"  # noqa: S104 -- in its own pod or task
 #: Largest part of a body or an answer that waits in memory for its reader, in bytes. Streams pass at once.
 _BUFFER_BYTES: Final = 1024 * 1024
-#: Connections and requests to the program. Envoy's defaults of 1,024 would refuse streams that it has room for.
+#: Connections and requests to the program. Envoy's defaults of 1,024 would refuse streams that have room.
 _MOST_REQUESTS: Final = 40_000
 _HANDSHAKE_SECONDS: Final = 10
 _HEAD_SECONDS: Final = 30
@@ -54,8 +54,8 @@ class AdmittedCallers:
     silent_seconds: int
     """Longest time in which an answer may bring nothing."""
     old_names_until: date | None = None
-    """Day from which on nobody passes without a certificate. Until then, the load balancer reaches the API at a
-    port of its own. None without that port."""
+    """Day from which on nobody passes without a certificate. Until then, the load balancer reaches the API at
+    a port of its own. None without that port."""
 
 
 def caller_configuration(
@@ -139,7 +139,9 @@ def _admitted_tls(admitted: AdmittedCallers, folder: str) -> dict[str, Any]:
             "common_tls_context": {
                 "tls_params": {"tls_minimum_protocol_version": "TLSv1_3"},
                 "alpn_protocols": ["h2", "http/1.1"],
-                "tls_certificate_sds_secret_configs": [secret(ENVOY_CERTIFICATE, "envoy_certificate", folder)],
+                "tls_certificate_sds_secret_configs": [
+                    secret(ENVOY_CERTIFICATE, "envoy_certificate", folder)
+                ],
                 "combined_validation_context": {
                     "default_validation_context": {
                         "match_typed_subject_alt_names": [
@@ -147,7 +149,9 @@ def _admitted_tls(admitted: AdmittedCallers, folder: str) -> dict[str, Any]:
                             for each in admitted.callers
                         ]
                     },
-                    "validation_context_sds_secret_config": secret(ENVOY_AUTHORITY, "envoy_authority", folder),
+                    "validation_context_sds_secret_config": secret(
+                        ENVOY_AUTHORITY, "envoy_authority", folder
+                    ),
                 },
             },
         },
@@ -220,7 +224,7 @@ def _health(admitted: AdmittedCallers) -> dict[str, Any]:
 
 
 def _old_names(admitted: AdmittedCallers, until: date) -> dict[str, Any]:
-    """Return what passes the API on without a certificate until a day, whether or not anybody deploys then."""
+    """Return what passes the API on without a certificate until a day, also if nobody deploys then."""
     day = f"{until.isoformat()}T00:00:00Z"
     allowed = {
         "principals": [{"any": True}],
@@ -262,7 +266,7 @@ def _strict() -> dict[str, Any]:
     }
 
 
-def _rules(policies: Iterator[tuple[str, dict[str, Any]]] | Sequence[tuple[str, dict[str, Any]]]) -> dict[str, Any]:
+def _rules(policies: Iterable[tuple[str, dict[str, Any]]]) -> dict[str, Any]:
     return {
         "name": "envoy.filters.http.rbac",
         "typed_config": {
@@ -273,7 +277,7 @@ def _rules(policies: Iterator[tuple[str, dict[str, Any]]] | Sequence[tuple[str, 
 
 
 def _refusals() -> dict[str, Any]:
-    """Return the log of those who were refused: who, what and from where. It has neither bodies nor queries."""
+    """Return the log of those who were refused: who, what and from where, without bodies and queries."""
     return {
         "name": "refused",
         "filter": {
@@ -308,7 +312,10 @@ def _to_program(match: Mapping[str, Any], timeout: str = "0s") -> dict[str, Any]
 
 
 def _nothing() -> dict[str, Any]:
-    return {"match": {"prefix": "/"}, "direct_response": {"status": 404, "body": {"inline_string": _NOT_HERE}}}
+    return {
+        "match": {"prefix": "/"},
+        "direct_response": {"status": 404, "body": {"inline_string": _NOT_HERE}},
+    }
 
 
 def _method(name: str) -> dict[str, Any]:

@@ -56,6 +56,8 @@ ALLOWED = {
     },
     # Runs beside the Prometheus of a platform on ECS: boto3 besides, which its image has.
     "runtime/discovery_roles": {"discovery_roles", CONTRACTS},
+    # The text of a build, which has the standard library only.
+    "runtime/door_certificates": {"door_certificates"},
     "runtime/task_targets": {"task_targets", CONTRACTS},
     **dict(_library()),
     # What draws and counts knows no plan's page, and tables know nothing.
@@ -76,7 +78,8 @@ ALLOWED = {
 #: Packages in `runtime/`, each a program.
 PROGRAMS = (
     *("batch", "benchmark", "canary", "capacity_shift", "gpu_health", "image_build", "operations"),
-    *("discovery_roles", "request_filter", "signals", "streaming", "task_start", "task_targets", "weights"),
+    *("discovery_roles", "door_certificates", "request_filter", "signals", "streaming", "task_start"),
+    *("task_targets", "weights"),
 )
 #: Folders of the packages that other code imports.
 PACKAGES = (

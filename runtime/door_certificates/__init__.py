@@ -1,0 +1,1 @@
+"""Issues the certificates with which callers of models are known."""
