@@ -7,6 +7,7 @@ Only the program behind it is a stand-in: a server that streams until it is told
 from __future__ import annotations
 
 import contextlib
+import functools
 import http.client
 import http.server
 import json
@@ -160,8 +161,8 @@ def wall(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Wall]:
                 environment={},
             )
         found = Wall(folder, port, health, old, other_port, closed, program, logs[0])
-        for holds in (lambda: _plain(health, "/live") == 200, lambda: _plain(closed, "/v1/models") > 0):
-            _until(lambda holds=holds: processes.check() or holds())
+        for each, path in ((health, "/live"), (closed, "/v1/models")):
+            _until(functools.partial(_answers, processes, each, path))
         yield found
     program.ends.set()
     program.shutdown()
@@ -257,6 +258,11 @@ def test_new_certificates_and_a_new_authority_cut_no_stream(wall: Wall) -> None:
     assert answer.read(5) == b"chunk"
     wall.program.ends.set()
     assert answer.read().endswith(b"end")
+
+
+def _answers(processes: ProcessGroup, port: int, path: str) -> bool:
+    processes.check()
+    return _plain(port, path) > 0
 
 
 def _until(holds: Callable[[], bool]) -> None:
