@@ -21,12 +21,14 @@ from inference_blueprints.serving.traffic import (
 )
 from inference_blueprints.serving.types import ServingPlan
 from inference_blueprints.serving.way_capacity import way_capacities
+from inference_blueprints.spec.derived import queue_rates
 from inference_blueprints.spec.types import (
     Batch,
     BatchQueue,
     BatchWorkers,
     Blueprint,
     Model,
+    Rates,
     SignalStore,
     Spec,
     Workload,
@@ -225,7 +227,7 @@ def queue_configuration(blueprint: Blueprint, batch: Batch, queue: BatchQueue, p
         priority=queue.priority,
         deadline_hours=queue.deadline_hours,
         keep_days=batch.keep_days,
-        capacity=_capacity(queue, requests, batch.workers),
+        capacity=_capacity(queue_rates(spec, queue), requests, batch.workers),
         limits=JobLimits(request_tokens=_longest_request(plan, model, serving_deployments(spec, queue))),
         request_limits=catalog.request_limits(model.engine.chosen).as_record(),
         image_steps=images.steps if images else 0,
@@ -248,7 +250,7 @@ def _requests(blueprint: Blueprint, model: Model, queue: BatchQueue) -> Workload
     return means.model_copy(update={"peak_requests_per_second": rate}) if rate else means
 
 
-def _capacity(queue: BatchQueue, workload: Workload, workers: BatchWorkers) -> Capacity:
+def _capacity(rates: Rates, workload: Workload, workers: BatchWorkers) -> Capacity:
     """Return prices, and the rates of a model's workers at the peak. Its images count as tokens."""
     peak = workload.peak_requests_per_second
     reading: float
@@ -261,8 +263,8 @@ def _capacity(queue: BatchQueue, workload: Workload, workers: BatchWorkers) -> C
     return Capacity(
         input_tokens_per_second=reading,
         output_tokens_per_second=writing,
-        usd_per_million_input_tokens=queue.rates.usd_per_million_input_tokens,
-        usd_per_million_output_tokens=queue.rates.usd_per_million_output_tokens,
+        usd_per_million_input_tokens=rates.usd_per_million_input_tokens,
+        usd_per_million_output_tokens=rates.usd_per_million_output_tokens,
         # Calculated for the maximum number of workers: shards without a worker wait in the queue, which
         # then scales out the workers.
         places=workers.max * SHARDS_PER_WORKER,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from inference_blueprints.serving.engines.kv_cache import kv_transfer
 from inference_blueprints.serving.estimates.cache_tiers import shared_cache_plan
+from inference_blueprints.serving.front_door.door_plan import door_plan
 from inference_blueprints.serving.nodes.node_share import set_neighbours
 from inference_blueprints.serving.nodes.node_systems import node_systems
 from inference_blueprints.serving.resolved import (
@@ -33,7 +34,9 @@ def build_plan(blueprint: spec.Blueprint) -> ServingPlan:
     """
     models = [_model_plan(blueprint, index) for index in range(len(blueprint.spec.models))]
     return ServingPlan(
-        models=set_neighbours(models, blueprint.spec.pools), node_systems=node_systems(blueprint)
+        models=set_neighbours(models, blueprint.spec.pools),
+        node_systems=node_systems(blueprint),
+        front_door=door_plan(blueprint, models) if blueprint.spec.front_door else None,
     )
 
 

@@ -6,7 +6,17 @@ from collections.abc import Iterator
 
 import inference_catalog as catalog
 from inference_blueprints.spec.invalid_values import usable
-from inference_blueprints.spec.types import Deployment, Environment, Model, Network, Pool, Spec, Workers
+from inference_blueprints.spec.types import (
+    BatchQueue,
+    Deployment,
+    Environment,
+    Model,
+    Network,
+    Pool,
+    Rates,
+    Spec,
+    Workers,
+)
 from inference_blueprints.spec.wording import Path
 from inference_catalog.addresses import DEFAULT_ZONES
 from inference_contracts.errors import Finding
@@ -89,6 +99,18 @@ def divided(workers: Workers, path: Path, task: str) -> Iterator[Finding]:
                 "here; remove it, or raise 'replicas'"
             )
             yield Finding((*path, key), message)
+
+
+def queue_rates(spec: Spec, queue: BatchQueue) -> Rates:
+    """Return the prices of a queue's jobs: its own, else those of its model.
+
+    Raises ValueError if neither states them. The rules report it.
+    """
+    own = (model.rates for _, model in usable(spec.models) if model.name == queue.model)
+    rates = queue.rates or next(own, None)
+    if rates is None:
+        raise ValueError(f"neither queue '{queue.name}' nor its model has rates")
+    return rates
 
 
 # The controllers that a blueprint asks for.

@@ -16,6 +16,7 @@ from inference_blueprints.spec.sections.gpu_health.keys import *
 from inference_blueprints.spec.sections.images.keys import *
 from inference_blueprints.spec.sections.models.keys import *
 from inference_blueprints.spec.sections.models.objectives import *
+from inference_blueprints.spec.sections.models.rates import *
 from inference_blueprints.spec.sections.observability.keys import *
 from inference_blueprints.spec.sections.pools.keys import *
 from inference_blueprints.spec.sections.queueing.keys import *

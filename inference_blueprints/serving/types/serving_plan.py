@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import field
 from typing import Literal
 
+from inference_blueprints.serving.types.front_door import DoorPlan
 from inference_blueprints.serving.types.process import Process
 from inference_blueprints.serving.types.process_parts import EnvironmentValue, Name, Positive
 from inference_catalog.operating_system import SystemName
@@ -148,6 +149,8 @@ class ServingPlan:
     """The models in the blueprint's order."""
     node_systems: Mapping[str, SystemName] = field(default_factory=dict)
     """Operating system of the nodes by pool."""
+    front_door: DoorPlan | None = None
+    """The front door. None without one."""
 
     @property
     def environments(self) -> Iterator[Mapping[str, EnvironmentValue]]:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from inference_blueprints.report.plan.section import Label, PlanBasis, PlanSection, PlanSummary, ShortLine
 from inference_blueprints.report.plan.sections.cost import PLATFORM_COST
 from inference_blueprints.serving.traffic import queue_traffic
+from inference_blueprints.spec.derived import queue_rates
 from inference_contracts.records import dataclass
 from inference_contracts.units import HOURS_PER_DAY, HOURS_PER_MONTH, MILLION
 
@@ -45,7 +46,7 @@ def _summarise(basis: PlanBasis) -> BudgetSummary | None:
     queues = spec.batch.queues if spec.batch else []
     charged = 0.0
     for queue in queues:
-        tokens, rates = queue_traffic(spec, models[queue.model], queue).means, queue.rates
+        tokens, rates = queue_traffic(spec, models[queue.model], queue).means, queue_rates(spec, queue)
         each = (
             tokens.input_tokens * rates.usd_per_million_input_tokens
             + tokens.output_tokens * rates.usd_per_million_output_tokens

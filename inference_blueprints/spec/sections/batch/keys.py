@@ -14,6 +14,7 @@ from inference_blueprints.spec.section import (
     Section,
     default,
 )
+from inference_blueprints.spec.sections.models.rates import Rates
 from inference_blueprints.spec.sections.workloads.keys import RequestLengths
 
 
@@ -22,8 +23,9 @@ class Team(Section):
 
     name: Name
     """Name of the team. It is part of S3 keys and a dimension of metrics."""
-    principals: list[PrincipalArn] = Field(min_length=1, max_length=50)
-    """ARNs of the IAM roles and users that belong to the team."""
+    principals: list[PrincipalArn] = Field(default_factory=list, max_length=50)
+    """ARNs of the IAM roles and users that belong to the team. Required with batch, with a signal store, and
+    with `identity.iam` of the front door."""
     monthly_budget_usd: float = Field(gt=0.0, le=1_000_000_000.0)
     """Budget per calendar month, in US dollars. At the limit, no job is admitted; running jobs continue."""
     max_priority: int = Field(default=100, ge=0, le=100)
@@ -32,16 +34,6 @@ class Team(Section):
     """Largest share of a model's places that the team's jobs hold, in percent. They may hold at least one."""
     data_prefixes: list[S3Folder] = Field(default_factory=list, max_length=20)
     """S3 prefixes that hold the input files and images of the team, such as `s3://bucket/folder/`."""
-
-
-class Rates(Section):
-    """Prices that teams are charged. `blueprints plan` shows the cost of the platform itself."""
-
-    # Every request has a prompt, so no job costs 0 dollars and passes every budget.
-    usd_per_million_input_tokens: float = Field(gt=0.0, le=1000.0)
-    """US dollars per million prompt tokens."""
-    usd_per_million_output_tokens: float = Field(ge=0.0, le=1000.0)
-    """US dollars per million answer tokens."""
 
 
 class BatchLoad(Section):
@@ -65,8 +57,9 @@ class BatchQueue(Section):
     """Default priority of its jobs. Jobs with a higher priority run first; each hour of waiting adds one."""
     deadline_hours: float = Field(default=24.0, gt=0.0, le=336.0)
     """Maximum duration of a job, in hours."""
-    rates: Rates
-    """Prices of its jobs."""
+    rates: Rates | None = None
+    """Prices of its jobs. Without it, the model's `rates`; one of them is required. With both, they are
+    equal."""
     load: BatchLoad | None = None
     """Expected daily load. Without it, `blueprints plan` does not check service quotas for this queue."""
     workload: RequestLengths | None = None

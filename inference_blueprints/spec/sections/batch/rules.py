@@ -71,11 +71,11 @@ def teams_fit_a_policy(spec: Spec) -> Iterator[Finding]:
 
 @rule
 def teams_are_of_use(spec: Spec) -> Iterator[Finding]:
-    """Warn of teams on a platform that has neither batch nor streaming."""
-    if spec.teams and spec.batch is None and not spec.streaming:
+    """Warn of teams on a platform that has neither a front door nor batch nor streaming."""
+    if spec.teams and spec.batch is None and not spec.streaming and spec.front_door is None:
         message = (
-            "teams and their budgets have no effect without 'batch' or 'streaming'; add one, or remove the "
-            "teams"
+            "teams and their budgets have no effect without 'frontDoor', 'batch' or 'streaming'; add one, or "
+            "remove the teams"
         )
         yield Finding(("spec", "teams"), message, "warning")
 

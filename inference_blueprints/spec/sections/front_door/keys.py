@@ -28,9 +28,21 @@ class ApiKeys(Section):
     """Hours for which the old secret of a rotated key stays valid."""
 
 
+class StsIssuer(Section):
+    """An AWS account whose STS signs tokens."""
+
+    issuer: HttpsUrl
+    """Its address, `https://<id>.tokens.sts.global.api.aws`, which differs by account:
+    `aws iam get-outbound-web-identity-federation-info` shows it."""
+    keys: dict[str, Any] | None = None
+    """Its key set (JWKS), for a network that cannot reach the issuer. Without it, the key set is fetched."""
+
+
 class IamCallers(Section):
     """IAM roles and users of teams, which call with a token of AWS STS (`GetWebIdentityToken`)."""
 
+    accounts: list[StsIssuer] = Field(min_length=1, max_length=20)
+    """Accounts of the teams' `principals`."""
     audience: str = Field(default="", max_length=1000)
     """Audience that the tokens must have. Without it, the address of the front door."""
 

@@ -30,6 +30,7 @@ from inference_blueprints.spec.sections.models.objectives import (
     Objectives,
     deadline_objective,
 )
+from inference_blueprints.spec.sections.models.rates import Rates
 from inference_blueprints.spec.sections.stacks.keys import (
     Frontend,
     KvCache,
@@ -330,6 +331,8 @@ class Model(Section):
     Required for models on such a pool, and without effect on other pools."""
     real_time: RealTime | None = None
     """Callers with a deadline. `make run` sends their requests from a Java server and reports fallbacks."""
+    rates: Rates | None = None
+    """Prices of its requests, of the front door and of batch. Required if a budget limits US dollars."""
     routing: Routing = default({"kvAware": {}})
     """Distribution of requests over workers. Without it, KV-aware, or `leastRequests` on `direct`."""
     kv_cache: KvCache | None = None
