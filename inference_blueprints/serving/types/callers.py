@@ -1,0 +1,32 @@
+"""Who may call an entry point behind the front door."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import Field
+
+from inference_blueprints.serving.types.process_parts import NonEmpty, Positive
+from inference_contracts.door_identities import Caller
+from inference_contracts.records import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AdmittedCallers:
+    """What the sidecar of an entry point admits: callers with the certificate of one of these."""
+
+    platform: NonEmpty
+    """`metadata.name`, the first part of the callers' names."""
+    release: NonEmpty
+    """Deployment, whose certificate the sidecar shows."""
+    callers: Annotated[tuple[Caller, ...], Field(min_length=1)]
+    """Who may call it."""
+    port: Positive
+    """Port at which it takes their connections."""
+    health_path: Annotated[str, Field(pattern="^/")]
+    """Path of its health check, which needs no certificate and has a port of its own."""
+    silent_seconds: Positive
+    """Longest time in which an answer may bring nothing."""
+    old_names_until: Annotated[str, Field(pattern="^[0-9]{4}-[0-9]{2}-[0-9]{2}$")] | None = None
+    """Day from which on nobody passes without a certificate. Until then, the models' load balancer reaches
+    the API at a port of its own. None without that port."""
