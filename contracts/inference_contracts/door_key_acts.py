@@ -121,7 +121,7 @@ class KeyActs:
         now: Seconds since 1970.
         Raises KeyRequestError with all problems of the request.
         """
-        problems = [*self._problems(request)]
+        problems = [*request_problems(request, self.rules, only_team=self.team)]
         if not problems:
             problems += self._same_name(request, now)
         if problems:
@@ -229,30 +229,6 @@ class KeyActs:
             raise KeyConflictError(f"key {key_id}: expired at {shown_time(found.expires)}; create a new one")
         return found
 
-    def _problems(self, request: KeyRequest) -> Iterator[str]:
-        """Yield what is wrong with a request, without the table."""
-        teams = [each.name for each in self.rules.teams if self.team in {None, each.name}]
-        if request.team not in teams:
-            yield f"team: got {_shown(request.team)}, allowed are {', '.join(teams) or 'none'}"
-        if not request.name or len(request.name) > _LONGEST_NAME or not request.name.isprintable():
-            yield f"name: got {_shown(request.name)}, allowed are 1 to {_LONGEST_NAME} printable characters"
-        if request.project is not None and not _PROJECT.fullmatch(request.project):
-            yield (
-                f"project: got {_shown(request.project)}, allowed are 1 to 64 letters, digits, hyphens and "
-                "underscores, a letter or digit first"
-            )
-        models = [each.name for each in self.rules.models if each.teams is None or request.team in each.teams]
-        if request.models is not None and not request.models:
-            yield f"models: got none, allowed are {', '.join(models)}; leave them out for all"
-        for model in request.models or ():
-            if model not in models:
-                yield f"model: got {_shown(model)}, allowed are {', '.join(models)}"
-        if request.days is not None and not 1 <= request.days <= self.rules.max_days:
-            yield (
-                f"days: got {request.days}, allowed are 1 to {self.rules.max_days}; "
-                "identity.apiKeys.maxDays of the blueprint is the most"
-            )
-
     def _same_name(self, request: KeyRequest, now: float) -> Iterator[str]:
         """Yield that the team has a valid key of this name: perhaps of a command that was cut off."""
         for each in self.list(team=request.team):
@@ -261,6 +237,50 @@ class KeyActs:
                     f"name: {each.team} has the key {each.id} of this name since {shown_time(each.created)}; "
                     "take another name, rotate that key if its secret was lost, or revoke it"
                 )
+
+
+def request_problems(request: KeyRequest, rules: KeyRules, *, only_team: str | None = None) -> Iterator[str]:
+    """Yield what is wrong with a request for a key, as far as the rules tell.
+
+    only_team: The only team that the caller may administer. None for all.
+    """
+    teams = [each.name for each in rules.teams if only_team in {None, each.name}]
+    if request.team not in teams:
+        yield f"team: got {_shown(request.team)}, allowed are {', '.join(teams) or 'none'}"
+    if not request.name or len(request.name) > _LONGEST_NAME or not request.name.isprintable():
+        yield f"name: got {_shown(request.name)}, allowed are 1 to {_LONGEST_NAME} printable characters"
+    if request.project is not None and not _PROJECT.fullmatch(request.project):
+        yield (
+            f"project: got {_shown(request.project)}, allowed are 1 to 64 letters, digits, hyphens and "
+            "underscores, a letter or digit first"
+        )
+    models = [each.name for each in rules.models if each.teams is None or request.team in each.teams]
+    if request.models is not None and not request.models:
+        yield f"models: got none, allowed are {', '.join(models)}; leave them out for all"
+    for model in request.models or ():
+        if model not in models:
+            yield f"model: got {_shown(model)}, allowed are {', '.join(models)}"
+    if request.days is not None and not 1 <= request.days <= rules.max_days:
+        yield (
+            f"days: got {request.days}, allowed are 1 to {rules.max_days}; "
+            "identity.apiKeys.maxDays of the blueprint is the most"
+        )
+    yield from _budget_problems(request.budget)
+
+
+def _budget_problems(budget: DoorBudget | None) -> Iterator[str]:
+    """Yield which limits refuse every request."""
+    if budget is None:
+        return
+    limits = {
+        "dollars per day": budget.nano_per_day,
+        "dollars per month": budget.nano_per_month,
+        "requests per minute": budget.requests_per_minute,
+        "tokens per minute": budget.tokens_per_minute,
+    }
+    for name, limit in limits.items():
+        if limit is not None and limit <= 0:
+            yield f"{name}: got a limit of 0 or less, must be more; revoke a key that nobody may use"
 
 
 def shown_time(seconds: int | None) -> str:

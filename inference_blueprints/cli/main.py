@@ -40,6 +40,7 @@ MODULES: Mapping[str, str] = MappingProxyType(
         "take-over": "ownership_commands",
         **dict.fromkeys(("token", "batch"), "batch_commands"),
         "signals": "signal_commands",
+        "keys": "keys_commands",
         "streaming": "streaming_commands",
         "capacity": "capacity_commands",
         "image-cache": "image_cache_commands",

@@ -1,0 +1,1 @@
+"""API keys and usage of the front door in an account."""
