@@ -118,8 +118,13 @@ class KeyTable:
             "TableName": self.name,
             "IndexName": CHANGE_INDEX,
             "ConsistentRead": True,
-            "KeyConditionExpression": f"{BUCKET_ATTRIBUTE} = :bucket AND #change > :change",
-            "ExpressionAttributeNames": {"#change": CHANGE_ATTRIBUTE, "#record": RECORD_ATTRIBUTE},
+            "KeyConditionExpression": "#bucket = :bucket AND #change > :change",
+            # `bucket` is a reserved word (Amazon DynamoDB Developer Guide, "Reserved words").
+            "ExpressionAttributeNames": {
+                "#bucket": BUCKET_ATTRIBUTE,
+                "#change": CHANGE_ATTRIBUTE,
+                "#record": RECORD_ATTRIBUTE,
+            },
             "ExpressionAttributeValues": {
                 ":bucket": {"S": bucket},
                 ":change": {"N": str(max(0, change - OVERLAP))},

@@ -1,0 +1,236 @@
+"""Decides on each request: who asks, for which model, where it goes, and whether the budgets have room."""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+from urllib.parse import quote
+
+from front_door.asked_request import AskedRequest, RefusedError, read_request
+from front_door.callers import Callers, DoorCaller
+from front_door.costs import CostBound, bound_of
+from front_door.door_metrics import DoorMetrics
+from front_door.key_snapshot import KeySnapshot
+from front_door.ledger import Exceeded, Ledger, Reservation
+from front_door.ledger_counters import Budgets, Slot
+from front_door.log_line import Ended
+from front_door.passed_limits import PassedLimits
+from front_door.refusals import DoorRefusal
+from front_door.reservations import NOT_RESERVED, Promise, Signer
+from front_door.router import NoRoom, choose_target, models_by_name
+from front_door.store import StoreLostError
+from front_door.target_load import TargetLoads
+from inference_contracts import door_headers
+from inference_contracts.door_configuration import NANO, DoorConfiguration, DoorModel
+
+MODELS_PATH: Final = "/v1/models"
+#: Seconds after which a caller asks again while the store does not answer.
+_STORE_RETRY_SECONDS: Final = 2
+_KINDS: Final = {
+    1: ("US dollars per day", "insufficient_quota"),
+    2: ("US dollars per month", "insufficient_quota"),
+    3: ("requests per minute", "rate_limit_exceeded"),
+    4: ("tokens per minute", "rate_limit_exceeded"),
+}
+
+#: Characters of subjects that stay as they are.
+_PLAIN: Final = "/:@|+=,."
+
+Headers = dict[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What follows from one configuration. A new one replaces it as a whole."""
+
+    configuration: DoorConfiguration
+    models: Mapping[str, DoorModel]
+    budgets: Budgets
+    callers: Callers
+
+    @classmethod
+    def of(cls, configuration: DoorConfiguration, keys: KeySnapshot) -> Known:
+        """Compute it."""
+        return cls(
+            configuration,
+            models_by_name(configuration.models),
+            Budgets(configuration),
+            Callers(configuration, keys),
+        )
+
+
+class Policy:
+    """The decisions of one replica.
+
+    known: What follows from the configuration. It is replaced when that changes.
+    """
+
+    def __init__(
+        self,
+        known: Known,
+        *,
+        ledger: Ledger,
+        signer: Signer,
+        loads: TargetLoads,
+        passed: PassedLimits,
+        metrics: DoorMetrics,
+    ) -> None:
+        self.known = known
+        self._ledger, self._signer, self._loads = ledger, signer, loads
+        self._passed, self._metrics = passed, metrics
+        self._without_store = 0
+
+    async def decide(self, path: str, headers: Mapping[bytes, bytes]) -> Headers:
+        """Return the headers of an admitted request. Raises RefusedError.
+
+        path: Path of the request, without its query.
+        headers: By name in lower case.
+        """
+        self._metrics.count("requests")
+        try:
+            found = await self._decide(path, headers)
+        except RefusedError as error:
+            self._metrics.refused(error.refusal.code)
+            raise
+        self._metrics.count("admitted")
+        return found
+
+    def visible_models(self, caller: DoorCaller) -> list[DoorModel]:
+        """Return the models that a caller may use."""
+        return [model for model in self.known.configuration.models if _may_use(caller, model)]
+
+    def slots(self, ended: Ended) -> tuple[Slot, Slot | None]:
+        """Return the counters that a request was charged to."""
+        budgets = self.known.budgets
+        team, project, key = ended.text("team") or "", ended.text("project"), ended.text("key")
+        return budgets.of_caller(team, project, key), budgets.of_model(ended.text("model") or "")
+
+    async def _decide(self, path: str, headers: Mapping[bytes, bytes]) -> Headers:
+        known = self.known
+        caller = known.callers.identify(headers)
+        if path == MODELS_PATH or path.startswith(f"{MODELS_PATH}/"):
+            return {door_headers.TARGET: door_headers.POLICY_CLUSTER, **_of_caller(caller, caller.project)}
+        request = read_request(path, headers)
+        model = known.models.get(request.model)
+        if model is None or not _may_use(caller, model):
+            message = (
+                f"The model {request.model[:200]!r} does not exist, or this caller may not use it. "
+                "GET /v1/models lists what it may use."
+            )
+            raise RefusedError(DoorRefusal(404, "model_not_found", message, parameter="model"))
+        project = _project(caller, request)
+        conversation = request.conversation or caller.name
+        target = choose_target(model, conversation, model.priority, self._loads)
+        if isinstance(target, NoRoom):
+            message = (
+                f"The model {model.name!r} has no room for requests of this priority now. Ask again later."
+            )
+            raise RefusedError(DoorRefusal(429, "no_room", message, retry_after=target.retry_after))
+        bound = bound_of(request, model)
+        promise = await self._reserve(caller, project, model, bound)
+        self._loads.began(target.cluster)
+        return {
+            door_headers.TARGET: target.cluster,
+            door_headers.SERVED: target.served_model,
+            door_headers.PUBLIC: model.name,
+            door_headers.RESERVATION: self._signer.write(promise),
+            door_headers.RESERVED: str(promise.nano),
+            door_headers.PRIORITY: str(model.priority),
+            **_of_caller(caller, project),
+        }
+
+    async def _reserve(
+        self, caller: DoorCaller, project: str | None, model: DoorModel, bound: CostBound
+    ) -> Promise:
+        team_slot = self.known.budgets.of_caller(caller.team, project, caller.key)
+        model_slot = self.known.budgets.of_model(model.name)
+        nano, identifier = bound.nano(model.prices), secrets.token_hex(8)
+        for slot in (team_slot, model_slot):
+            passed = slot and self._passed.passed(slot, self._ledger.windows, time.time())
+            if passed:
+                raise RefusedError(_exceeded(passed))
+        value = f"{bound.input_tokens} {bound.output_tokens} {bound.images}"
+        of_model = None
+        try:
+            of_team = await self._ledger.reserve(team_slot, identifier, nano, bound.tokens, value)
+            if isinstance(of_team, Exceeded):
+                raise RefusedError(_exceeded(of_team))
+            if model_slot:
+                of_model = await self._ledger.reserve(model_slot, identifier, nano, bound.tokens, value)
+                if isinstance(of_model, Exceeded):
+                    await self._ledger.settle(team_slot, identifier, 0, 0, of_team)
+                    raise RefusedError(_exceeded(of_model))
+        except StoreLostError as error:
+            self._metrics.count("store_lost")
+            of_team, of_model = self._admit_without_store(nano, error), None
+        assert not isinstance(of_model, Exceeded)  # noqa: S101 -- for the type checker
+        return Promise(
+            identifier,
+            of_team,
+            of_model,
+            *(nano, bound.input_tokens, bound.output_tokens, bound.images),
+            model.prices,
+        )
+
+    def _admit_without_store(self, nano: int, error: StoreLostError) -> Reservation:
+        configuration = self.known.configuration
+        share = configuration.store_loss_nano // max(1, configuration.replicas)
+        if configuration.on_store_loss == "refuse" or self._without_store + nano > share:
+            message = "Budgets cannot be checked now. Ask again in some seconds."
+            refusal = DoorRefusal(503, "budgets_unavailable", message, retry_after=_STORE_RETRY_SECONDS)
+            raise RefusedError(refusal) from error
+        self._without_store += nano
+        self._metrics.count("admitted_without_store")
+        windows = self._ledger.windows
+        return Reservation(NOT_RESERVED, windows.day, windows.month, 0)
+
+
+def _may_use(caller: DoorCaller, model: DoorModel) -> bool:
+    if model.teams is not None and caller.team not in model.teams:
+        return False
+    return caller.models is None or model.name in caller.models
+
+
+def _project(caller: DoorCaller, request: AskedRequest) -> str | None:
+    """Return the project that is charged: the key's own, or the one that the caller names."""
+    if caller.project is None:
+        return request.project
+    if request.project not in (None, caller.project):
+        message = (
+            f"The key belongs to the project {caller.project!r}. Leave out the header, or name that one."
+        )
+        raise RefusedError(DoorRefusal(403, "other_project", message))
+    return caller.project
+
+
+def _of_caller(caller: DoorCaller, project: str | None) -> Headers:
+    found = {
+        door_headers.TEAM: caller.team,
+        door_headers.PROJECT: project,
+        door_headers.KEY: caller.key,
+        # A subject may have any characters, and a header may not.
+        door_headers.CALLER: caller.subject and quote(caller.subject, safe=_PLAIN),
+    }
+    return {name: value for name, value in found.items() if value is not None}
+
+
+def _exceeded(passed: Exceeded) -> DoorRefusal:
+    unit, code = _KINDS[passed.kind]
+    is_money = passed.kind <= 2  # noqa: PLR2004 -- the first two are days and months
+    limit, used = (
+        f"{number / NANO:.6f}".rstrip("0").rstrip(".") if is_money else str(number)
+        for number in (passed.limit, passed.used)
+    )
+    advice = (
+        "Ask for fewer tokens ('max_tokens'), or ask the platform's owner to raise it."
+        if is_money
+        else "Ask again after it, or ask for fewer tokens ('max_tokens')."
+    )
+    message = (
+        f"The budget of the {passed.counter.scope} {passed.counter.name!r} is {limit} {unit}; {used} are "
+        f"used or reserved, and this request could pass it. It begins anew in {passed.resets_in} s. {advice}"
+    )
+    return DoorRefusal(429, code, message, retry_after=passed.resets_in)

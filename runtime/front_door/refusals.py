@@ -1,0 +1,42 @@
+"""What callers are told when a request is refused: OpenAI's envelope and codes, and what to do.
+
+Source of the codes: https://platform.openai.com/docs/guides/error-codes. Clients of OpenAI read ``type`` and
+``code``, and wait for ``Retry-After``.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Final
+
+_TYPES: Final = {
+    400: "invalid_request_error",
+    401: "authentication_error",
+    403: "permission_error",
+    404: "invalid_request_error",
+    411: "invalid_request_error",
+    429: "rate_limit_error",
+    503: "server_error",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class DoorRefusal:
+    """An answer in place of that of a model."""
+
+    status: int
+    code: str
+    """What programs tell errors apart by. Metrics count by it too."""
+    message: str
+    """What is wrong, and what to do."""
+    retry_after: int | None = None
+    """Seconds after which the same request may be admitted. None if waiting does not help."""
+    parameter: str | None = None
+    """Field of the body that is wrong."""
+
+    def body(self) -> bytes:
+        """Return OpenAI's envelope."""
+        kind = "insufficient_quota" if self.code == "insufficient_quota" else _TYPES[self.status]
+        error = {"message": self.message, "type": kind, "param": self.parameter, "code": self.code}
+        return json.dumps({"error": error}, separators=(",", ":")).encode()

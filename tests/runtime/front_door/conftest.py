@@ -1,0 +1,63 @@
+"""A store and an emulator that the tests of the policy share, and a key of each team."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from inference_contracts.door_key_table import KeyTable
+from inference_contracts.door_keys import key_hash, new_key
+from inference_local.emulator.emulator import Emulator
+from inference_local.emulator.serverless_cache.valkey_server import ValkeyServer
+from tests.runtime.front_door.keys.key_tables import REGION, TABLE, TABLE_PROPERTIES, record
+
+FUTURE = 4_000_000_000
+
+
+@dataclass
+class Platform:
+    """What replicas of the front door share."""
+
+    emulator: Emulator
+    store: ValkeyServer
+    keys: KeyTable
+
+    def new_key(self, team: str = "red", **facts: Any) -> str:
+        """Make a key, and return its secret."""
+        made = new_key()
+        whole = {"id": made.id, "hashes": (key_hash(made.secret),), "expires": FUTURE, **facts}
+        self.keys.put(record(team, **whole), before=None)
+        return made.secret
+
+    def settings(self) -> dict[str, Any]:
+        """Settings of a policy."""
+        return {
+            "environment": self.emulator.environment(),
+            "store_host": "127.0.0.1",
+            "store_port": self.store.port,
+            "keys_table": TABLE,
+        }
+
+
+@pytest.fixture(scope="session")
+def emulator(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Emulator]:
+    with Emulator(tmp_path_factory.mktemp("door-emulator"), region=REGION) as running:
+        running.client("dynamodb").create_table(**TABLE_PROPERTIES)
+        yield running
+
+
+@pytest.fixture(scope="session")
+def shared_store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ValkeyServer]:
+    with ValkeyServer(tmp_path_factory.mktemp("door-store")) as started:
+        yield started
+
+
+@pytest.fixture
+def platform(emulator: Emulator, shared_store: ValkeyServer) -> Platform:
+    """An empty store, and a table of keys."""
+    with shared_store.client() as client:
+        client.flushall()
+    return Platform(emulator, shared_store, KeyTable(emulator.client("dynamodb"), TABLE))
