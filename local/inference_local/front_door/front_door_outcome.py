@@ -64,17 +64,18 @@ class FrontDoorOutcome:
     team: str
     """The team whose budget was used up."""
     spent_usd: float
-    """What the answers to its requests cost, by the tokens that its clients counted."""
+    """What its requests cost, by the counters of the models' own frontends. Without such counters, by the
+    tokens that its clients counted."""
     ledger_usd: float
     """What the ledger has charged it. It has more than `spent_usd` if a replica was killed that was
     answering: the ledger keeps what was reserved for such requests."""
     limit_usd: float
     overspend_usd: float
     """`limit_usd`, `overspend_usd`: Its limit, and what was spent beyond it."""
-    counted_usd: float
     recorded_usd: float
-    """`counted_usd`, `recorded_usd`: The cost of all teams' requests by the counters of the models' own
-    frontends, and by the usage records."""
+    """The cost of all teams' requests by the usage records."""
+    counted_usd: float | None
+    """The same by the counters of the models' own frontends. None if they have none."""
     cut_streams: int
     """Streams that their callers ended before the last chunk."""
     cut_streams_charged: int
@@ -117,8 +118,9 @@ class FrontDoorOutcome:
 
     def _differ(self) -> bool:
         """Return whether the records have less than the models counted, or more without a killed replica."""
-        missing = self.counted_usd - self.recorded_usd
-        return abs(missing) > _EQUAL_SHARE * self.counted_usd
+        if self.counted_usd is None:
+            return False
+        return abs(self.counted_usd - self.recorded_usd) > _EQUAL_SHARE * self.counted_usd
 
 
 def front_door_lines(outcome: FrontDoorOutcome, *, simulated: bool) -> list[str]:
@@ -135,8 +137,12 @@ def front_door_lines(outcome: FrontDoorOutcome, *, simulated: bool) -> list[str]
         f"{outcome.refused} refused" + (f" ({codes})." if codes else "."),
         f"Budget of team {outcome.team}{mark}: {_usd(outcome.spent_usd)} spent, {_usd(outcome.ledger_usd)} "
         f"in the ledger, limit {_usd(outcome.limit_usd)}, {_usd(outcome.overspend_usd)} beyond it.",
-        f"All teams{mark}: {_usd(outcome.recorded_usd)} in the usage records, {_usd(outcome.counted_usd)} by "
-        "the counters of the models' frontends.",
+        f"All teams{mark}: {_usd(outcome.recorded_usd)} in the usage records, "
+        + (
+            "not counted by the models' frontends."
+            if outcome.counted_usd is None
+            else f"{_usd(outcome.counted_usd)} by the counters of the models' frontends."
+        ),
         f"Cut streams: {outcome.cut_streams}, {outcome.cut_streams_charged} of them charged to the chunk.",
         f"{amount(outcome.killed_replicas, 'replica')} killed and started again while it answered: "
         f"{amount(outcome.lost_with_replica, 'request')} lost with it.",

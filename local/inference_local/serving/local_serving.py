@@ -86,6 +86,12 @@ class LocalServing:
                 **self._further[model.name],
             }.items()
         }
+        #: Deployments that a front door reaches one by one, by their releases.
+        self._apart = {
+            cluster.name: f"deployment {cluster.name}"
+            for cluster in (plan.front_door.clusters if plan.front_door else ())
+        }
+        self._addresses |= {address: {release} for release, address in self._apart.items()}
         self._shapes = {model.name: shape_of(model.weights) for model in blueprint.spec.models}
         self._directory = run_directory.resolve()
         self._processes = processes
@@ -216,6 +222,13 @@ class LocalServing:
         """
         ports = [port for frontend, port in self._frontend_ports if frontend.deployment is deployment]
         return tuple(f"http://127.0.0.1:{port}" for port in ports)
+
+    def deployment_ports(self) -> Mapping[str, int]:
+        """Return the port of 127.0.0.1 of each deployment that a front door reaches, by its release.
+
+        It leads to all frontends of the deployment in turn. Complete once `start` has returned.
+        """
+        return {release: self._ports[address] for release, address in self._apart.items()}
 
     def registered(self, deployment: LocalDeployment) -> tuple[int | None, ...]:
         """Return how many workers each frontend of a deployment lists now; None if it does not answer."""

@@ -1,0 +1,212 @@
+"""The load of a run's front door: what its callers send, one part after the other."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import statistics
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Protocol, TypeVar
+
+from inference_blueprints.measure.tokenizer import random_text
+from inference_local.front_door.door_client import QUOTA, DoorAnswer, Question
+from inference_local.front_door.door_scenario import (
+    ANSWER_TOKENS,
+    PROMPT_WORDS,
+    REQUESTS_IN_BUDGET,
+    Asked,
+    Shed,
+)
+
+#: Pairs of requests, one through the door and one directly, of which the first ones are not counted.
+_PAIRS, _WARM_UP_PAIRS = 100, 20
+_CONVERSATIONS, _TURNS, _TALKERS = 40, 3, 8
+#: Streams that are cut, their tokens, and the least and the most chunks after which their callers hang up.
+_CUT_STREAMS, _CUT_TOKENS, _CUT_AFTER, _CUTTERS = 24, 60, (2, 40), 6
+#: Streams that fill a model, their tokens, and how many of them are tried at most.
+_FILL_TOKENS, _MOST_FILLING = 250, 64
+_WHILE_FULL = 8
+#: Clients that spend a budget, and refusals in a row after which one gives up.
+_SPENDERS, _REFUSALS = 24, 3
+#: Requests after which the budget refuses for certain, or is out of order.
+_MOST_SPENDING = 4 * REQUESTS_IN_BUDGET
+#: Longest time from the end of an answer until its reservation is settled: Envoy writes its log five times a
+#: second.
+_SETTLED_SECONDS = 1.0
+_LONGEST_WAIT_SECONDS = 15.0
+
+Sleep = Callable[[float], Awaitable[None]]
+_T = TypeVar("_T")
+
+
+class Client(Protocol):
+    """What sends requests, as `DoorClient` does."""
+
+    async def ask(self, question: Question) -> DoorAnswer:
+        """Ask for a whole answer."""
+
+    async def stream(
+        self, question: Question, *, chunks: int | None = None, begun: Callable[[], None] | None = None
+    ) -> DoorAnswer:
+        """Ask for a stream, and hang up after so many chunks."""
+
+
+@dataclass(slots=True)
+class LoadResult:
+    """Everything that was sent through the door."""
+
+    answers: list[DoorAnswer] = field(default_factory=list)
+    """All answers."""
+    cut: list[DoorAnswer] = field(default_factory=list)
+    """Those of streams that were to be cut."""
+    conversations: Mapping[str, Sequence[DoorAnswer]] = field(default_factory=dict)
+    """Those of each conversation."""
+    urgent: list[DoorAnswer] = field(default_factory=list)
+    low: list[DoorAnswer] = field(default_factory=list)
+    """`urgent`, `low`: Those of requests while a model was full."""
+    low_retried: int = 0
+    """Refused ones that were answered after the time that the refusal named."""
+    spending: list[DoorAnswer] = field(default_factory=list)
+    """Those of the team whose budget is reached."""
+    added_ms: float | None = None
+    """Median of the time that the door adds, in milliseconds."""
+
+
+class DoorLoad:
+    """Sends the parts of a load. Each adds its answers to `result`.
+
+    seed: Chooses the words of prompts, and when streams are cut.
+    sleep: Waits for a number of seconds. Tests replace it.
+    """
+
+    def __init__(self, seed: int, sleep: Sleep = asyncio.sleep) -> None:
+        self.result = LoadResult()
+        self._random = random.Random(seed)  # noqa: S311 - no secret is made
+        self._sleep = sleep
+
+    def _question(self, asked: Asked, tokens: int = ANSWER_TOKENS) -> Question:
+        return Question(asked.model, random_text(PROMPT_WORDS, self._random.getrandbits(40)), tokens)
+
+    def _keep(self, answer: DoorAnswer) -> DoorAnswer:
+        self.result.answers.append(answer)
+        return answer
+
+    async def compare(self, door: Client, direct: Client, asked: Asked, served: str) -> None:
+        """Send requests through the door and directly in turns, and compare their times.
+
+        door, direct: A client of the door, and one of the model's own endpoint.
+        asked: Who asks for what.
+        served: Name of the model at its own endpoint.
+        """
+        differences = []
+        for number in range(_WARM_UP_PAIRS + _PAIRS):
+            question = self._question(asked, tokens=1)
+            # Another prompt: the second one would hit the cache of the first.
+            other = Question(served, self._question(asked).prompt, 1)
+            if number % 2:
+                through = self._keep(await door.ask(question))
+                straight = await direct.ask(other)
+            else:
+                straight = await direct.ask(other)
+                through = self._keep(await door.ask(question))
+            if number >= _WARM_UP_PAIRS and through.kind == straight.kind == "whole":
+                differences.append((through.seconds, straight.seconds))
+        if differences:
+            medians = [statistics.median(column) for column in zip(*differences, strict=True)]
+            self.result.added_ms = (medians[0] - medians[1]) * 1000
+
+    async def converse(self, client: Client, asked: Asked) -> None:
+        """Hold conversations of several requests each, several at a time."""
+
+        async def talk(name: str) -> tuple[str, list[DoorAnswer]]:
+            answers = []
+            for _ in range(_TURNS):
+                question = self._question(asked, tokens=4).in_session(name)
+                answers.append(self._keep(await client.ask(question)))
+            return name, answers
+
+        names = [f"conversation-{self._random.getrandbits(40):x}" for _ in range(_CONVERSATIONS)]
+        self.result.conversations = dict(await _at_most(_TALKERS, [partial(talk, name) for name in names]))
+
+    async def cut_streams(self, client: Client, asked: Asked) -> None:
+        """Begin streams, and hang up in the middle of each."""
+
+        async def cut() -> DoorAnswer:
+            chunks = self._random.randint(*_CUT_AFTER)
+            return self._keep(await client.stream(self._question(asked, _CUT_TOKENS), chunks=chunks))
+
+        self.result.cut = await _at_most(_CUTTERS, [cut] * _CUT_STREAMS)
+
+    async def shed(self, client: Client, pair: Shed) -> None:
+        """Fill a model with urgent streams until less urgent requests are refused, and send both kinds then.
+
+        client: It repeats no request by itself.
+        """
+        result = self.result
+        filling: list[asyncio.Task[DoorAnswer]] = []
+        async with asyncio.TaskGroup() as group:
+            while len(filling) < _MOST_FILLING:
+                begun = asyncio.Event()
+                stream = client.stream(self._question(pair.urgent, _FILL_TOKENS), begun=begun.set)
+                filling.append(group.create_task(stream))
+                await _first(begun.wait(), filling[-1])
+                result.low.append(self._keep(await client.ask(self._question(pair.low, 1))))
+                if result.low[-1].kind == "refused":
+                    break
+            for _ in range(_WHILE_FULL):
+                low = self._keep(await client.ask(self._question(pair.low, 1)))
+                result.low.append(low)
+                result.urgent.append(self._keep(await client.ask(self._question(pair.urgent, 1))))
+        result.answers += [each.result() for each in filling]
+        refused = [each for each in result.low if each.kind == "refused"]
+        waits = [each.retry_after for each in refused if each.retry_after is not None]
+        if not refused or len(waits) < len(refused):
+            return
+        await self._sleep(min(max(waits), _LONGEST_WAIT_SECONDS))
+        for _ in refused:
+            again = self._keep(await client.ask(self._question(pair.low, 1)))
+            result.low_retried += again.kind == "whole"
+
+    async def spend(self, client: Client, asked: Asked, meanwhile: Callable[[int], Awaitable[None]]) -> None:
+        """Spend a budget with many clients until it refuses, then its rest with one.
+
+        meanwhile: Awaited beside them after each answer, with the number of answers so far.
+        """
+
+        async def once() -> DoorAnswer:
+            answer = self._keep(await client.ask(self._question(asked)))
+            self.result.spending.append(answer)
+            await meanwhile(len(self.result.spending))
+            return answer
+
+        async def until_refused(refusals: int, pause: float) -> None:
+            in_a_row = failures = 0
+            while in_a_row < refusals and failures < _REFUSALS and len(self.result.spending) < _MOST_SPENDING:
+                answer = await once()
+                in_a_row = in_a_row + 1 if answer.reason == QUOTA else 0
+                failures += answer.kind in {"failed", "broken"}
+                if in_a_row:
+                    await self._sleep(pause)
+
+        await asyncio.gather(*(until_refused(1, 0.0) for _ in range(_SPENDERS)))
+        await until_refused(_REFUSALS, _SETTLED_SECONDS)
+
+
+async def _at_most(number: int, calls: Sequence[Callable[[], Awaitable[_T]]]) -> list[_T]:
+    """Make calls, at most a number of them at a time. Return what they return, in their order."""
+    free = asyncio.Semaphore(number)
+
+    async def one(call: Callable[[], Awaitable[_T]]) -> _T:
+        async with free:
+            return await call()
+
+    return list(await asyncio.gather(*map(one, calls)))
+
+
+async def _first(begun: Awaitable[object], stream: asyncio.Task[DoorAnswer]) -> None:
+    """Wait until a stream has begun or ended."""
+    waiting = asyncio.ensure_future(begun)
+    await asyncio.wait([waiting, stream], return_when=asyncio.FIRST_COMPLETED)
+    waiting.cancel()
