@@ -20,17 +20,20 @@ sys.path[:0] = [str(_ROOT / "constructs"), str(_ROOT)]
 # aws-cdk-lib starts Node when it is imported. The virtual environment contains Node.
 os.environ.setdefault("JSII_NODE", str(_NODE_DIRECTORY / "node"))
 os.environ["PATH"] = os.pathsep.join([str(_NODE_DIRECTORY), os.environ.get("PATH", "")])
+# The CDK's validation is WebAssembly. By default, Node optimises it in four threads, even on two processors,
+# and finishes that before it ends. With 0, the number of threads depends on that of the processors:
+# https://nodejs.org/api/cli.html#--v8-pool-sizenum
+os.environ["NODE_OPTIONS"] = " ".join(["--v8-pool-size=0", os.environ.get("NODE_OPTIONS", "")])
 
 from inference_blueprints.garbage import collect_rarely  # noqa: E402
-from inference_blueprints.loading import LoadedBlueprint, load_blueprint  # noqa: E402
-from inference_blueprints.serving.plan import build_plan  # noqa: E402
-from inference_blueprints.spec.source import shipped  # noqa: E402
 from inference_contracts.errors import UserError  # noqa: E402
 
 if TYPE_CHECKING:
     import aws_cdk as cdk
 
+    from inference_blueprints.loading import LoadedBlueprint
     from inference_blueprints.serving.types import ServingPlan
+    from inference_blueprints.spec.types import Blueprint
 
 
 def build_app(
@@ -52,6 +55,7 @@ def build_app(
     import aws_cdk as cdk
     import cdk_nag
 
+    from inference_blueprints.serving.plan import build_plan
     from stacks.platform import PlatformStacks
 
     settings = json.loads((_ROOT / "cdk.json").read_text(encoding="utf-8"))
@@ -65,18 +69,30 @@ def build_app(
     return app
 
 
-def load_cdk() -> list[cdk.CloudFormationValidatePlugin]:
-    """Load the CDK and the rules of cdk-nag, and return the CDK's validation of templates.
+def load_cdk() -> None:
+    """Start Node, and load the CDK and the rules of cdk-nag into it."""
+    import aws_cdk  # noqa: F401 -- importing it starts Node
+    import cdk_nag  # noqa: F401 -- Node loads its rules
 
-    Node compiles the validation for as long as everything else takes that is not a stack. Without it, the CDK
-    would do so when it has written the templates.
+
+def load_validations() -> list[cdk.CloudFormationValidatePlugin]:
+    """Return the CDK's validation of templates.
+
+    Node loads it for as long as Python reads the blueprint, plans and imports the stacks. Without this
+    function, the CDK would load it when it has written the templates.
 
     Returns: Nothing where `cdk synth --no-validation` turned it off.
     """
     import aws_cdk as cdk
-    import cdk_nag  # noqa: F401 -- Node loads its rules
 
     return [] if os.environ.get("CDK_VALIDATION") == "false" else [cdk.CloudFormationValidatePlugin()]
+
+
+def import_stacks(blueprint: Blueprint) -> None:
+    """Import the stacks of a blueprint's target, and what they use of the CDK. This makes no call to Node."""
+    from stacks.platform import TARGETS
+
+    TARGETS[blueprint.spec.cluster.chosen]()
 
 
 def synthesise(app: cdk.App) -> None:
@@ -111,6 +127,8 @@ def chosen_blueprint() -> str:
     name = context.get("blueprint") or os.environ.get("BLUEPRINT")
     if name:
         return str(name)
+    from inference_blueprints.spec.source import shipped
+
     raise UserError(
         "no blueprint given; pass a name or a path to a YAML file as `-c blueprint=NAME_OR_PATH` or in the "
         f"environment variable BLUEPRINT. Shipped: {', '.join(shipped())}"
@@ -123,12 +141,18 @@ def main() -> int:
     try:
         name = chosen_blueprint()
         with ThreadPoolExecutor(max_workers=1) as beside:
-            validations = beside.submit(load_cdk)
+            # The connection to Node is for one thread at a time, so this thread waits before it calls Node.
+            cdk_loaded, validations = beside.submit(load_cdk), beside.submit(load_validations)
+            # Imported here, because Node starts meanwhile.
+            from inference_blueprints.loading import load_blueprint
+            from inference_blueprints.serving.plan import build_plan
+
             loaded = load_blueprint(name)
             for warning in loaded.warnings:
                 print(f"warning: {warning}", file=sys.stderr)
             plan = build_plan(loaded.blueprint)
-            # The connection to Node is for one thread at a time.
+            cdk_loaded.result()
+            import_stacks(loaded.blueprint)
             app = build_app(loaded, plan=plan, validations=validations.result())
         synthesise(app)
     except UserError as error:

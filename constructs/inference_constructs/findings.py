@@ -21,14 +21,12 @@ def acknowledge(scope: IConstruct, findings: Mapping[str, str]) -> None:
     scope: Construct that causes the findings. Everything below it is covered.
     findings: Reason by finding, such as ``SQS3`` or ``IAM5[Resource::*]``.
     """
-    stack = cdk.Stack.of(scope)
+    # Without the feature flag `enablePartitionLiterals`, an ARN of a policy holds a reference.
+    resolved = cdk.Stack.of(scope).resolve(list(findings))
     cdk.Validations.of(scope).acknowledge(
         *(
-            # Without the feature flag `enablePartitionLiterals`, an ARN of a policy holds a reference.
-            cdk.Acknowledgment(
-                id=f"AwsSolutions::AwsSolutions-{_shown(stack.resolve(finding))}", reason=reason
-            )
-            for finding, reason in findings.items()
+            cdk.Acknowledgment(id=f"AwsSolutions::AwsSolutions-{_shown(finding)}", reason=reason)
+            for finding, reason in zip(resolved, findings.values(), strict=True)
         )
     )
 
@@ -60,13 +58,16 @@ def acknowledge_wildcards(scope: IConstruct, statements: Iterable[Mapping[str, A
     statements: Statements of IAM policy documents.
     reason: Why they are needed.
     """
-    stack = cdk.Stack.of(scope)
-    findings = {
-        f"IAM5[{element}::{_shown(stack.resolve(value))}]"
+    wildcards = [
+        (element, value)
         for statement in statements
         for element in ("Action", "Resource")
         for value in _strings(statement[element])
         if "*" in value
+    ]
+    resolved = cdk.Stack.of(scope).resolve([value for _, value in wildcards])
+    findings = {
+        f"IAM5[{element}::{_shown(value)}]" for (element, _), value in zip(wildcards, resolved, strict=True)
     }
     acknowledge(scope, dict.fromkeys(sorted(findings), reason))
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from types import MappingProxyType
-from typing import Any, Final
+from typing import Any
 
 import aws_cdk as cdk
 from aws_cdk import aws_iam as iam
@@ -14,16 +12,19 @@ from constructs import Construct
 
 from inference_constructs.findings import acknowledge
 
-#: For what the next call does anyway: controllers and the canary. A late call would act on an old time. A
-#: minute is the shortest age that Lambda takes
-#: (https://docs.aws.amazon.com/lambda/latest/api/API_PutFunctionEventInvokeConfig.html).
-NOT_REPEATED: Final[Mapping[str, Any]] = MappingProxyType(
-    {"max_event_age": cdk.Duration.minutes(1), "retry_attempts": 0}
-)
-#: For what nobody asks for again: Lambda's defaults.
-REPEATED: Final[Mapping[str, Any]] = MappingProxyType(
-    {"max_event_age": cdk.Duration.hours(6), "retry_attempts": 2}
-)
+
+def not_repeated() -> dict[str, Any]:
+    """Return a function's settings if the next call does the same anyway: controllers and the canary.
+
+    A late call would act on an old time. A minute is the shortest age that Lambda takes
+    (https://docs.aws.amazon.com/lambda/latest/api/API_PutFunctionEventInvokeConfig.html).
+    """
+    return {"max_event_age": cdk.Duration.minutes(1), "retry_attempts": 0}
+
+
+def repeated() -> dict[str, Any]:
+    """Return a function's settings if nobody asks for the call again: Lambda's defaults."""
+    return {"max_event_age": cdk.Duration.hours(6), "retry_attempts": 2}
 
 
 def undelivered_events(scope: Construct, construct_id: str) -> sqs.Queue:

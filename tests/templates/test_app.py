@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
+import pkgutil
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from types import ModuleType
 
 import pytest
+from jsii._kernel.providers.process import _NodeProcess
 
 import app
 from inference_blueprints.resources import root
 from tests.templates.support import Templates
 from tests.templates.synthesis import CONTEXT
 
+#: What the names of modules with stacks and constructs begin with.
+_OWN = ("stacks", "inference_constructs")
 #: Runs the app; writes the modules that it has imported to the file that MODULES names.
 _PROGRAM = """
 import atexit, os, pathlib, runpy, sys
@@ -71,6 +78,37 @@ def test_context_goes_before_the_environment(
 ) -> None:
     context = json.dumps({"blueprint": "no-such"})
     assert "no-such" in refused(monkeypatch, capsys, BLUEPRINT="quickstart-g6e", CDK_CONTEXT_JSON=context)
+
+
+@pytest.fixture
+def no_stacks() -> Iterator[None]:
+    """Without the modules of stacks and constructs, as when the app starts."""
+
+    def own() -> dict[str, ModuleType]:
+        return {name: sys.modules[name] for name in list(sys.modules) if name.startswith(_OWN)}
+
+    kept = own()
+    for name in kept:
+        del sys.modules[name]
+    yield
+    for name in own():
+        del sys.modules[name]
+    sys.modules.update(kept)
+
+
+@pytest.mark.usefixtures("no_stacks")
+def test_importing_a_module_makes_no_call_to_node(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Red if a module calls Node while it is imported: `main` imports modules beside another call."""
+
+    def refuse(_process: object, request: object, _response: object) -> None:
+        raise AssertionError(f"calls Node: {request}")
+
+    app.load_cdk()
+    monkeypatch.setattr(_NodeProcess, "send", refuse)
+    for package in map(importlib.import_module, _OWN):
+        for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
+            importlib.import_module(module.name)
+    assert "stacks.eks.cluster_stack" in sys.modules
 
 
 @pytest.mark.thorough

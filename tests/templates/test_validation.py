@@ -33,7 +33,7 @@ def test_all_findings_are_acknowledged_with_every_option(synthesise: Synthesise)
 def test_no_validation_is_loaded_where_the_cli_turns_it_off(monkeypatch: pytest.MonkeyPatch) -> None:
     """Red if `cdk synth --no-validation` validates: an own plugin runs whatever the CDK was told."""
     monkeypatch.setenv("CDK_VALIDATION", "false")
-    assert app.load_cdk() == []
+    assert app.load_validations() == []
 
 
 def test_every_acknowledgement_has_a_reason(base_templates: Templates) -> None:

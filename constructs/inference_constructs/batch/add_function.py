@@ -12,7 +12,7 @@ from aws_cdk import aws_logs as logs
 from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
-from inference_constructs.function_calls import REPEATED
+from inference_constructs.function_calls import repeated
 
 
 def add_function(
@@ -77,7 +77,7 @@ def add_function(
         timeout=cdk.Duration.seconds(timeout_seconds),
         vpc=vpc,
         vpc_subnets=ec2.SubnetSelection(subnets=vpc.private_subnets) if vpc else None,
-        **(REPEATED if undelivered else {}),
+        **(repeated() if undelivered else {}),
     )
     log.grant_write(role)
     return function

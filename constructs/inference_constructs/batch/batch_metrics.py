@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final
 
 import aws_cdk as cdk
 from aws_cdk import aws_cloudwatch as cloudwatch
 
 from inference_contracts import batch_names
-
-_PERIOD: Final = cdk.Duration.minutes(5)
 
 
 class BatchMetrics:
@@ -65,7 +62,7 @@ class BatchMetrics:
         return cloudwatch.MathExpression(
             expression=f"{counted} / PERIOD({counted})",
             label=f"{model} {name}",
-            period=_PERIOD,
+            period=cdk.Duration.minutes(5),
             using_metrics={counted: self.metric_workers(name, model)},
         )
 
@@ -117,6 +114,6 @@ class BatchMetrics:
             namespace=batch_names.METRIC_NAMESPACE,
             metric_name=name,
             dimensions_map={batch_names.PLATFORM_DIMENSION: self._platform, **dimensions},
-            period=_PERIOD,
+            period=cdk.Duration.minutes(5),
             statistic=statistic,
         )

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 import aws_cdk as cdk
 from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_iam as iam
@@ -14,7 +12,6 @@ from inference_contracts.batch_limits import VISIBILITY_SECONDS
 
 # A shard that crashes each worker that receives it moves to the dead-letter queue. Its task then times out.
 _MAX_RECEIVES = 10
-_METRIC_PERIOD: Final = cdk.Duration.minutes(5)
 
 
 class BatchShardQueue(sqs.Queue):
@@ -90,23 +87,23 @@ class BatchShardQueue(sqs.Queue):
         """
         return self.metric_approximate_age_of_oldest_message(label=label, statistic="Maximum")
 
-    def metric_waiting_shards(self, *, period: cdk.Duration = _METRIC_PERIOD) -> cloudwatch.Metric:
+    def metric_waiting_shards(self, *, period: cdk.Duration | None = None) -> cloudwatch.Metric:
         """Return the number of shards that wait for a worker: the maximum per period.
 
         Parameters
         ----------
         period
-            Length of a period.
+            Length of a period. None for five minutes.
         """
         return self.metric_approximate_number_of_messages_visible(period=period, statistic="Maximum")
 
-    def metric_shards_in_progress(self, *, period: cdk.Duration = _METRIC_PERIOD) -> cloudwatch.Metric:
+    def metric_shards_in_progress(self, *, period: cdk.Duration | None = None) -> cloudwatch.Metric:
         """Return the number of shards that workers hold: the maximum per period.
 
         Parameters
         ----------
         period
-            Length of a period.
+            Length of a period. None for five minutes.
         """
         return self.metric_approximate_number_of_messages_not_visible(period=period, statistic="Maximum")
 

@@ -13,7 +13,6 @@ from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_logs as logs
-from aws_cdk.lambda_layer_kubectl_v35 import KubectlV35Layer
 from constructs import Construct, IConstruct
 
 from inference_catalog.log_groups import control_plane_log_group
@@ -138,6 +137,9 @@ class InferenceCluster(eks.Cluster):
         extended_support: bool = False,
         log_retention_days: int | None = None,
     ) -> None:
+        # Importing it calls Node, and modules are imported while Node is busy with another call.
+        from aws_cdk.lambda_layer_kubectl_v35 import KubectlV35Layer  # noqa: PLC0415
+
         super().__init__(
             scope,
             construct_id,

@@ -13,8 +13,6 @@ from aws_cdk import aws_sns as sns
 from aws_cdk import aws_sns_subscriptions as subscriptions
 from constructs import Construct
 
-_CLOUDWATCH = iam.ServicePrincipal("cloudwatch.amazonaws.com")
-
 
 class AlarmTopic(Construct):
     """An encrypted topic with e-mail subscriptions. CloudWatch may publish to it.
@@ -30,7 +28,8 @@ class AlarmTopic(Construct):
         # The key that AWS manages for SNS does not let CloudWatch publish:
         # https://docs.aws.amazon.com/sns/latest/dg/sns-key-management.html
         key = kms.Key(self, "Key", enable_key_rotation=True, removal_policy=cdk.RemovalPolicy.DESTROY)
-        key.grant(_CLOUDWATCH, "kms:Decrypt", "kms:GenerateDataKey*")
+        cloudwatch_service = iam.ServicePrincipal("cloudwatch.amazonaws.com")
+        key.grant(cloudwatch_service, "kms:Decrypt", "kms:GenerateDataKey*")
         alarm_topic = sns.Topic(self, "Topic", master_key=key, enforce_ssl=True)
         # Alarms of this account and region alone:
         # https://repost.aws/knowledge-center/cloudwatch-receive-sns-for-alarm-trigger
@@ -48,7 +47,7 @@ class AlarmTopic(Construct):
                     "ArnLike": {"aws:SourceArn": alarms},
                     "StringEquals": {"aws:SourceAccount": stack.account},
                 },
-                principals=[_CLOUDWATCH],
+                principals=[cloudwatch_service],
                 resources=[alarm_topic.topic_arn],
             )
         )

@@ -19,7 +19,7 @@ from constructs import Construct
 
 from inference_catalog.log_groups import canary_log_group
 from inference_constructs.code_staging import function_code
-from inference_constructs.function_calls import NOT_REPEATED
+from inference_constructs.function_calls import not_repeated
 from inference_constructs.network.function_interfaces import let_connect
 from inference_constructs.network.model_load_balancer import Gateway
 from inference_constructs.observability.alarm_topic import tell
@@ -164,7 +164,7 @@ class ModelCanary(Construct):
             timeout=cdk.Duration.minutes(15),
             vpc=vpc,
             vpc_subnets=ec2.SubnetSelection(subnets=vpc.private_subnets),
-            **NOT_REPEATED,
+            **not_repeated(),
         )
         function.node.add_dependency(role)
         events.Rule(

@@ -14,7 +14,6 @@ from inference_constructs.observability.alarm_topic import tell
 from inference_constructs.operations.controller_place import ControllerPlace
 from inference_contracts import health_names, operations_names, shift_names
 
-_MINUTE: Final = cdk.Duration.minutes(1)
 #: A replacement may drain for 15 minutes and start for 30 (`HealthSettings`). Then it should have ended.
 _OLDEST_CASE_SECONDS: Final = 3600
 #: The age from which what workers report decides nothing (`HealthSettings.stale_seconds`).
@@ -53,7 +52,7 @@ class ControllerAlarms(Construct):
         self._add(
             "events-lost",
             place.undelivered.metric_approximate_number_of_messages_visible(
-                period=_MINUTE, statistic="Maximum"
+                period=cdk.Duration.minutes(1), statistic="Maximum"
             ),
             "An event or a call did not reach its controller.",
             runbook=operations_names.EVENTS_LOST_RUNBOOK,
@@ -67,7 +66,7 @@ class ControllerAlarms(Construct):
     def _add_function(self, name: str, function: lambda_.IFunction) -> None:
         self._add(
             f"{name}-errors",
-            function.metric_errors(period=_MINUTE, statistic="Sum"),
+            function.metric_errors(period=cdk.Duration.minutes(1), statistic="Sum"),
             f"{name} failed in three of five minutes.",
             runbook=operations_names.CONTROLLER_FAILING_RUNBOOK,
             periods=5,
@@ -75,7 +74,7 @@ class ControllerAlarms(Construct):
         )
         self._add(
             f"{name}-throttled",
-            function.metric_throttles(period=_MINUTE, statistic="Sum"),
+            function.metric_throttles(period=cdk.Duration.minutes(1), statistic="Sum"),
             f"Calls of {name} were throttled for five minutes.",
             runbook=operations_names.CONTROLLER_FAILING_RUNBOOK,
             periods=5,

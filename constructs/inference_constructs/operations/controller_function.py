@@ -18,7 +18,7 @@ from inference_catalog.log_groups import controller_log_group
 from inference_constructs.batch.batch_store import BatchStore
 from inference_constructs.code_staging import function_code
 from inference_constructs.findings import acknowledge, acknowledge_wildcards
-from inference_constructs.function_calls import NOT_REPEATED, scheduler_role
+from inference_constructs.function_calls import not_repeated, scheduler_role
 from inference_constructs.network.function_interfaces import INTERFACE_ACTIONS, let_connect
 from inference_constructs.observability.kept_log_group import KeptLogGroup
 from inference_constructs.operations.controller_place import ControllerPlace
@@ -91,7 +91,7 @@ class ControllerFunction(lambda_.Function):
             vpc=place.vpc,
             vpc_subnets=ec2.SubnetSelection(subnets=place.vpc.private_subnets),
             # The minute's function reads everything again. What failed is in the alarm on errors.
-            **NOT_REPEATED,
+            **not_repeated(),
         )
         self.node.add_dependency(role)
 

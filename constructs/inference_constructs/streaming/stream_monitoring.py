@@ -16,7 +16,6 @@ from inference_contracts import streaming_job
 
 # Metrics of a streaming job: those of Flink and of the job itself, and how far it is behind its topic.
 
-_MINUTE: Final = cdk.Duration.minutes(1)
 _FLINK: Final = "AWS/KinesisAnalytics"
 _KAFKA: Final = "AWS/Kafka"
 
@@ -46,7 +45,7 @@ class StreamMetrics:
         return cloudwatch.MathExpression(
             expression="MAX(METRICS())",
             label="EstimatedMaxTimeLag",
-            period=_MINUTE,
+            period=cdk.Duration.minutes(1),
             using_metrics={f"lag{number}": self._lag(topic) for number, topic in enumerate(topics)},
         )
 
@@ -61,7 +60,7 @@ class StreamMetrics:
                 "Consumer Group": self.job,
                 "Topic": topic,
             },
-            period=_MINUTE,
+            period=cdk.Duration.minutes(1),
             statistic="Maximum",
         )
 
@@ -114,7 +113,7 @@ class StreamMetrics:
             namespace=_FLINK,
             metric_name=name,
             dimensions_map={"Application": self.application, **dimensions},
-            period=_MINUTE,
+            period=cdk.Duration.minutes(1),
             statistic=statistic,
         )
 
@@ -122,7 +121,10 @@ class StreamMetrics:
 def _growth(counter: cloudwatch.Metric, name: str) -> cloudwatch.MathExpression:
     total = f"total_{name}"  # A graph with several expressions needs an identifier for each metric.
     return cloudwatch.MathExpression(
-        expression=f"DIFF({total})", label=name, period=_MINUTE, using_metrics={total: counter}
+        expression=f"DIFF({total})",
+        label=name,
+        period=cdk.Duration.minutes(1),
+        using_metrics={total: counter},
     )
 
 
