@@ -21,15 +21,16 @@ POLICY_CLUSTER: Final = "door-policy"
 READY_PATH: Final = "/ready"
 METRICS_PATH: Final = "/metrics"
 
-# What Envoy reads in a request, for the policy. A field that the body does not have is empty or ``-``.
+# What Envoy reads in a request, for the policy. A field that the body does not have has no header. Numbers
+# are whole, below a billion, and written as the caller wrote them.
 MODEL: Final = f"{PREFIX}model"
 STREAM: Final = f"{PREFIX}stream"
 MAX_TOKENS: Final = f"{PREFIX}max-tokens"
 MAX_COMPLETION_TOKENS: Final = f"{PREFIX}max-completion-tokens"
 MAX_OUTPUT_TOKENS: Final = f"{PREFIX}max-output-tokens"
-#: `n` of a request, or the number of its images.
+#: Answers that a request asks for: `n` or `best_of`, whichever is larger, times the prompts of a completion.
 CHOICES: Final = f"{PREFIX}n"
-#: Length of the body, in bytes.
+#: Length of the body in bytes, without the contents of images, sounds and films that it has (data URLs).
 BYTES: Final = f"{PREFIX}bytes"
 #: Payload of a JSON Web Token that Envoy has checked, in base64url.
 TOKEN: Final = f"{PREFIX}token"
@@ -37,8 +38,10 @@ TOKEN: Final = f"{PREFIX}token"
 #: target. The session header (`request_headers.SESSION_HEADER`) counts before both.
 CACHE_KEY: Final = f"{PREFIX}cache-key"
 USER: Final = f"{PREFIX}user"
-#: Images of the prompt, which only vision routes count.
+#: Images, sounds and films of the prompt, by their contents or their addresses. Missing if there are none.
 IMAGES: Final = f"{PREFIX}images"
+#: ``true`` if the prompt goes on from a stored response or conversation, whose length only the server knows.
+STORED: Final = f"{PREFIX}stored"
 
 # What the policy decides.
 TARGET: Final = f"{PREFIX}target"

@@ -15,7 +15,7 @@ from typing import Final
 
 from inference_contracts import door_headers
 
-#: Namespace and keys of the dynamic metadata in which Envoy counts the tokens of an answer.
+#: Namespace of the dynamic metadata that Envoy reads in a request and its answer, and the keys of the tokens.
 USAGE_NAMESPACE: Final = "door"
 INPUT_TOKENS: Final = "in"
 OUTPUT_TOKENS: Final = "out"
@@ -41,8 +41,8 @@ FIELDS: Final = {
     "caller": _decided(door_headers.CALLER),
     "model": _decided(door_headers.PUBLIC),
     "target": _decided(door_headers.TARGET),
-    "stream": f"%REQ({door_headers.STREAM})%",
-    "choices": f"%REQ({door_headers.CHOICES})%",
+    "stream": f"%DYNAMIC_METADATA({USAGE_NAMESPACE}:stream)%",
+    "choices": f"%DYNAMIC_METADATA({USAGE_NAMESPACE}:choices)%",
     "method": "%REQ(:METHOD)%",
     "path": "%PATH(NQ:ORIG):256%",
     "status": "%RESPONSE_CODE%",

@@ -11,20 +11,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
+from inference_contracts.routing_headers import HARMLESS, ROUTING_PREFIXES
 from request_filter.http_head import Header
 
-#: Beginnings of headers that choose a worker, a priority or a queue.
-_ROUTING: Final = (
-    *("x-dynamo-", "x-worker-", "x-prefill", "x-dp-", "x-data-parallel-", "x-bypass-", "x-gateway-"),
-    *("x-encoder-", "x-kv-"),
-)
-#: Headers that begin so and choose nothing for others: names of sessions and of the request.
-_HARMLESS: Final = frozenset(
-    {
-        *("x-dynamo-session-id", "x-dynamo-session-final", "x-dynamo-parent-session-id"),
-        "x-dynamo-request-id",
-    }
-)
 #: Fields that choose a worker, a priority, a place in a cache or a program of the engine.
 ROUTING_FIELDS: Final = frozenset(
     {
@@ -80,7 +69,7 @@ def kept_headers(
     """
     kept, removed = [], []
     for name, value in headers:
-        plain = not name.startswith(_ROUTING) or name in _HARMLESS or name in allowed
+        plain = not name.startswith(ROUTING_PREFIXES) or name in HARMLESS or name in allowed
         if plain or exact.get(name) == value:
             kept.append((name, value))
         else:

@@ -11,7 +11,10 @@ from typing import Any, Final
 from inference_blueprints.render.envoy import parts
 from inference_blueprints.render.envoy.parts import Document
 from inference_blueprints.render.front_door.connections import door_listener
+from inference_blueprints.render.front_door.overload import overload_manager
 from inference_blueprints.render.front_door.places import DoorPlaces, UpstreamPlace
+from inference_blueprints.render.front_door.routes import BATCH_CLUSTER
+from inference_blueprints.render.front_door.tokens import key_clusters
 from inference_blueprints.serving.types.front_door import DoorPlan
 from inference_contracts import door_headers
 from inference_contracts.door_object import FILES
@@ -33,14 +36,19 @@ class DoorDocuments:
 def door_documents(plan: DoorPlan, places: DoorPlaces) -> DoorDocuments:
     """Return Envoy's configuration of one replica.
 
-    Raises KeyError if `places` does not say where a cluster of the plan is.
+    Raises KeyError if `places` does not say where a cluster of the plan is, and ValueError if keys of
+    an issuer are fetched and `places` trusts nobody.
     """
     return DoorDocuments(
         bootstrap=_bootstrap(plan, places),
         listeners=parts.resources("listener.v3.Listener", [door_listener(plan, places)]),
         clusters=parts.resources(
             "cluster.v3.Cluster",
-            [_cluster(each.name, places.clusters[each.name]) for each in plan.clusters],
+            [
+                *(_cluster(each.name, places.clusters[each.name]) for each in plan.clusters),
+                *key_clusters(plan.key_sets, places.trusted),
+                *([_cluster(BATCH_CLUSTER, places.batch)] if places.batch else []),
+            ],
         ),
     )
 
@@ -67,6 +75,7 @@ def _bootstrap(plan: DoorPlan, places: DoorPlaces) -> Document:
             "lds_config": parts.watched(f"{places.files}/{FILES['listeners']}", places.files),
             "cds_config": parts.watched(f"{places.files}/{FILES['clusters']}", places.files),
         },
+        "overload_manager": overload_manager(plan.memory_mib),
         "static_resources": {
             "clusters": [parts.cluster(door_headers.POLICY_CLUSTER, [parts.pipe(places.policy_socket)])]
         },

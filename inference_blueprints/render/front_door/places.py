@@ -44,3 +44,11 @@ class DoorPlaces:
     """Where each cluster of the plan is."""
     trusted: Peer | None = None
     """Issuers of the certificates of the servers from which key sets are fetched. Needed if one is."""
+    batch: UpstreamPlace | None = None
+    """The batch API. None without one."""
+    batch_prefix: str = ""
+    """What its paths begin with: the stage of API Gateway, such as ``/prod``."""
+    trusted_hops: int = 0
+    """Load balancers in front of the door, whose ``x-forwarded-for`` is believed."""
+    metrics_port: int | None = None
+    """Port at `address` for Prometheus: Envoy's metrics and the policy's. None without."""

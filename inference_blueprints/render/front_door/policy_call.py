@@ -11,13 +11,16 @@ from typing import Final
 
 from inference_blueprints.render.envoy import parts
 from inference_blueprints.render.envoy.parts import Document
+from inference_blueprints.render.front_door.errors import NO_DECISION
 from inference_contracts import door_headers, door_log
+from inference_contracts.request_headers import BATCH_HEADERS, SESSION_HEADER
 
 #: The store answers in a millisecond; after a fail-over of a node, in seconds.
 _TIMEOUT: Final = "2s"
 #: Credentials and names of callers, which the policy reads.
 _CALLERS: Final = (
     *("authorization", "x-api-key", door_headers.CALLERS_PROJECT, "x-request-id", "x-forwarded-for"),
+    *(SESSION_HEADER, *BATCH_HEADERS),
 )
 #: Headers of a refusal that reach the caller.
 _REFUSAL: Final = ("content-type", "retry-after", "x-should-retry", "www-authenticate", "x-ratelimit-*")
@@ -31,7 +34,7 @@ def policy_call() -> Document:
         "filters.http.ext_authz.v3.ExtAuthz",
         transport_api_version="V3",
         failure_mode_allow=False,
-        status_on_error={"code": "ServiceUnavailable"},
+        status_on_error={"code": NO_DECISION},
         clear_route_cache=True,
         allowed_headers=parts.matched(*_CALLERS, own),
         http_service={

@@ -1,39 +1,54 @@
-"""The filter that reads a request's body into headers for the policy."""
+"""The filters that read and write the bodies of requests: two small programs in Lua.
+
+Lua is stable and robust to untrusted callers (Envoy's ``extensions_metadata.yaml``). Envoy's filter
+``transform`` is alpha, its posture is unknown, and it writes JSON anew: names of fields in another order,
+which changes prompts with tools and the order in which structured output is generated; 100000 as ``1e+05``;
+and 64-bit seeds rounded.
+"""
 
 from __future__ import annotations
 
+import json
+from functools import cache
+from pathlib import Path
 from typing import Final
 
 from inference_blueprints.render.envoy import parts
 from inference_blueprints.render.envoy.parts import Document
-from inference_contracts import door_headers
+from inference_contracts.request_headers import BATCH_HEADERS
+from inference_contracts.routing_headers import HARMLESS, ROUTING_PREFIXES
 
-_READ: Final = (
-    (door_headers.MODEL, "%REQUEST_BODY(model)%"),
-    (door_headers.STREAM, "%REQUEST_BODY(stream)%"),
-    (door_headers.MAX_TOKENS, "%REQUEST_BODY(max_tokens)%"),
-    (door_headers.MAX_COMPLETION_TOKENS, "%REQUEST_BODY(max_completion_tokens)%"),
-    (door_headers.MAX_OUTPUT_TOKENS, "%REQUEST_BODY(max_output_tokens)%"),
-    (door_headers.CHOICES, "%REQUEST_BODY(n)%"),
-    (door_headers.BYTES, "%REQ(content-length)%"),
-)
+READ: Final = "door.read"
+WRITE: Final = "door.write"
+_FOLDER: Final = Path(__file__).with_name("data")
 
 
-def body_filters() -> Document:
-    """Return the filter."""
+def reading_filter(largest_body_bytes: int) -> Document:
+    """Return the filter that reads what the policy must know into headers."""
+    return _lua(READ, _program("read_body").replace("@LARGEST@", str(largest_body_bytes)))
+
+
+def writing_filter() -> Document:
+    """Return the filter that writes the served name, asks for usage, and removes headers."""
+    program = _program("write_body")
+    program = program.replace("@PREFIXES@", _table({each: each for each in ROUTING_PREFIXES}))
+    program = program.replace("@HARMLESS@", _table({each: each for each in sorted(HARMLESS)}))
+    return _lua(WRITE, program.replace("@EXACT@", _table(dict(BATCH_HEADERS))))
+
+
+def _lua(name: str, program: str) -> Document:
     return parts.extension(
-        "door.read",
-        "filters.http.transform.v3.TransformConfig",
-        request_transformation={
-            "headers_mutations": [
-                {
-                    "append": {
-                        "append_action": "OVERWRITE_IF_EXISTS_OR_ADD",
-                        "header": {"key": name, "value": value},
-                    }
-                }
-                for name, value in _READ
-            ]
-        },
-        clear_route_cache=True,
+        name, "filters.http.lua.v3.Lua", default_source_code={"inline_string": program}, stat_prefix=name
     )
+
+
+def _table(values: dict[str, str]) -> str:
+    """Return a table of Lua. The texts are plain, so JSON's form of them is Lua's."""
+    return (
+        "{ " + ", ".join(f"[{json.dumps(key)}] = {json.dumps(text)}" for key, text in values.items()) + " }"
+    )
+
+
+@cache
+def _program(name: str) -> str:
+    return (_FOLDER / f"{name}.lua").read_text(encoding="utf-8")

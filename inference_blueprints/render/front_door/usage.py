@@ -9,6 +9,8 @@ from inference_blueprints.render.envoy import parts
 from inference_blueprints.render.envoy.parts import Document
 from inference_contracts import door_log
 
+#: Name of the filter that reads answers which are not streamed.
+ANSWER_FILTER: Final = "envoy.filters.http.json_to_metadata"
 #: Largest event of a stream that is read. Envoy's default of 8 KiB loses the usage in long events.
 _LARGEST_EVENT_BYTES: Final = 1024 * 1024
 #: Where answers have numbers of tokens: chat, completions and embeddings; responses and messages; the last
@@ -29,7 +31,7 @@ def usage_filters() -> list[Document]:
     """Return the filters that write the usage of an answer to the metadata of its request."""
     return [
         parts.extension(
-            "envoy.filters.http.json_to_metadata",
+            ANSWER_FILTER,
             "filters.http.json_to_metadata.v3.JsonToMetadata",
             response_rules={"rules": list(_rules())},
         ),

@@ -1,0 +1,260 @@
+-- Reads a request's body once, from left to right, and tells the policy in headers what it must know. Nothing
+-- is decoded or written anew: numbers, names and their order stay as the caller sent them. What two readers of
+-- JSON could understand differently is refused. Where the model's name and the options of a stream stand in the
+-- body is kept for write_body.lua.
+
+local byte, find, sub = string.byte, string.find, string.sub
+
+local LARGEST = @LARGEST@
+local INVALID = "invalid_request_error"
+
+-- Fields at the top of a body, and the header that each becomes.
+local NUMBERS = {
+  max_tokens = "x-door-max-tokens",
+  max_completion_tokens = "x-door-max-completion-tokens",
+  max_output_tokens = "x-door-max-output-tokens",
+}
+local TEXTS = { prompt_cache_key = "x-door-cache-key", user = "x-door-user" }
+local OTHERS = {
+  model = true, stream = true, stream_options = true, n = true, best_of = true, prompt = true,
+  previous_response_id = true, conversation = true,
+}
+-- Names of fields of a prompt that stand for one image, sound or film each.
+local MEDIA = { image_url = true, video_url = true, audio_url = true, input_audio = true, image_embeds = true }
+
+local function refuse(handle, status, code, param, message)
+  handle:streamInfo():dynamicMetadata():set("door", "refused", "true")
+  param = param and '"' .. param .. '"' or "null"
+  handle:respond(
+    { [":status"] = status, ["content-type"] = "application/json" },
+    '{"error":{"message":"' .. message .. '","type":"' .. INVALID .. '","param":' .. param
+      .. ',"code":"' .. code .. '"}}'
+  )
+end
+
+-- Returns what the policy must know, or nil with the name of the wrong field and what is wrong.
+local function scan(text)
+  local length = #text
+  local at = find(text, "[^ \t\r\n]")
+  if not at or byte(text, at) ~= 123 then
+    return nil, nil, "the body must be one JSON object"
+  end
+  local found = {}
+  local depth, objects, names, expects_name, top = 0, {}, {}, false, nil
+  local value_start, media, media_bytes, prompts = nil, 0, 0, 0
+  local opened = at
+  repeat
+    local c = byte(text, at)
+    if c == 34 then
+      local start, escaped = at, false
+      at = at + 1
+      c = byte(text, at)
+      while c ~= 34 do
+        if c == 92 then
+          escaped = true
+          at = at + 1
+        elseif not c then
+          return nil, nil, "the body ends within a text"
+        end
+        at = at + 1
+        c = byte(text, at)
+      end
+      if expects_name then
+        if escaped and find(sub(text, start, at), "\\u00[4-7]") then
+          return nil, nil, "names of fields must not have letters as escapes"
+        end
+        local size = at - start - 1
+        if depth == 1 then
+          top = size <= 24 and sub(text, start + 1, at - 1) or ""
+          names[1] = top
+        elseif size <= 12 then
+          local name = sub(text, start + 1, at - 1)
+          names[depth] = name
+          if MEDIA[name] then
+            media = media + 1
+          end
+        else
+          names[depth] = ""
+        end
+      else
+        local size = at - start - 1
+        if depth == 2 and top == "prompt" and not objects[2] then
+          prompts = prompts + 1
+        elseif depth > 2 and size > 4 then
+          local name = objects[depth] and names[depth]
+          if name == "type" then
+            if size == 5 and sub(text, start + 1, at - 1) == "image" then
+              media = media + 1
+            end
+          elseif (name == "url" or name == "image_url") and (top == "messages" or top == "input")
+            and sub(text, start + 1, start + 5) == "data:" then
+            media_bytes = media_bytes + size
+            if name == "url" and not MEDIA[names[depth - 1] or ""] then
+              media = media + 1
+            end
+          end
+        end
+      end
+    elseif c == 58 then
+      expects_name = false
+      if depth == 1 then
+        value_start = at + 1
+      end
+    elseif c == 44 or c == 125 or c == 93 then
+      if depth == 1 and value_start then
+        if NUMBERS[top] or TEXTS[top] or OTHERS[top] then
+          if found[top] then
+            return nil, top, "the field comes twice"
+          end
+          local first = find(text, "[^ \t\r\n]", value_start)
+          local last = at - 1
+          while find(text, "^[ \t\r\n]", last) do
+            last = last - 1
+          end
+          if last < first then
+            return nil, top, "the field has no value"
+          end
+          found[top] = { first, last }
+        end
+        value_start = nil
+      end
+      if c == 44 then
+        expects_name = objects[depth]
+      else
+        if objects[depth] ~= (c == 125) then
+          return nil, nil, "brackets of the body do not match"
+        end
+        depth = depth - 1
+        expects_name = false
+      end
+    elseif c == 123 or c == 91 then
+      if c == 91 and depth == 2 and top == "prompt" then
+        prompts = prompts + 1
+      end
+      depth = depth + 1
+      objects[depth] = c == 123
+      names[depth] = nil
+      expects_name = c == 123
+    elseif not c then
+      return nil, nil, "the body ends within an object"
+    end
+    at = at + 1
+  until depth == 0
+  if find(text, "[^ \t\r\n]", at) then
+    return nil, nil, "the body must be one JSON object, nothing may follow it"
+  end
+  return { fields = found, opened = opened, media = media, media_bytes = media_bytes, prompts = prompts }
+end
+
+local function raw(text, place)
+  local value = place and sub(text, place[1], place[2])
+  return value ~= "null" and value or nil
+end
+
+-- Returns a text of the body that may be a header: printable ASCII. Escaped slashes are those of PHP.
+local function plain(value)
+  if not value or byte(value) ~= 34 or #value > 514 then
+    return nil
+  end
+  value = sub(value, 2, -2):gsub("\\/", "/")
+  return not find(value, "[^!-~ ]") and not find(value, "\\", 1, true) and value or nil
+end
+
+local function whole(value)
+  return find(value, "^[0-9]+$") and #value <= 9 and tonumber(value) or nil
+end
+
+function envoy_on_request(handle)
+  local headers = handle:headers()
+  if headers:get(":method") ~= "POST" then
+    return
+  end
+  if not headers:get("authorization") and not headers:get("x-api-key") and not headers:get("x-door-token") then
+    return refuse(handle, "401", "invalid_api_key", nil,
+      "the request has no API key; send it as Authorization: Bearer KEY")
+  end
+  local length = tonumber(headers:get("content-length") or "")
+  if not length then
+    return refuse(handle, "411", "length_required", nil, "the request must state its content-length")
+  elseif length > LARGEST then
+    return refuse(handle, "413", "request_too_large", nil,
+      "the body has " .. string.format("%.0f", length) .. " bytes, the maximum is @LARGEST@")
+  end
+  local kind = (headers:get("content-type") or ""):lower()
+  if not find(kind, "^application/json[ \t]*$") and not find(kind, "^application/json[ \t]*;") then
+    return refuse(handle, "415", "unsupported_media_type", nil, "content-type must be application/json")
+  end
+  local coding = headers:get("content-encoding")
+  if coding and coding ~= "identity" then
+    return refuse(handle, "415", "unsupported_media_type", nil, "the body must not be compressed")
+  end
+  local body = handle:body()
+  if not body then
+    return refuse(handle, "400", "bad_json", nil, "the request needs a body: one JSON object")
+  end
+  local text = body:getBytes(0, body:length())
+  local facts, field, problem = scan(text)
+  if not facts then
+    return refuse(handle, "400", "bad_json", field, problem)
+  end
+  local fields = facts.fields
+  local model = raw(text, fields.model)
+  if not model then
+    return refuse(handle, "400", "missing_required_parameter", "model",
+      "the body must name a model; GET /v1/models lists those that the caller may use")
+  end
+  model = plain(model)
+  if not model or #model > 512 then
+    return refuse(handle, "404", "model_not_found", "model",
+      "there is no model of this name; GET /v1/models lists those that the caller may use")
+  end
+  headers = handle:headers() -- what was got before the body cannot be used after it
+  local stream = raw(text, fields.stream) or "false"
+  if stream ~= "true" and stream ~= "false" then
+    return refuse(handle, "400", "invalid_value", "stream", "the field must be true or false")
+  end
+  for name, header in pairs(NUMBERS) do
+    local value = raw(text, fields[name])
+    if value then
+      if not whole(value) then
+        return refuse(handle, "400", "invalid_value", name, "the field must be a whole number below a billion")
+      end
+      headers:replace(header, value)
+    end
+  end
+  local answers = 1
+  for _, name in ipairs({ "n", "best_of" }) do
+    local value = raw(text, fields[name])
+    if value then
+      local number = whole(value)
+      if not number or number < 1 then
+        return refuse(handle, "400", "invalid_value", name, "the field must be a whole number from 1")
+      end
+      answers = math.max(answers, number)
+    end
+  end
+  answers = answers * math.max(facts.prompts, 1)
+  for name, header in pairs(TEXTS) do
+    local value = plain(raw(text, fields[name]))
+    if value then
+      headers:replace(header, value)
+    end
+  end
+  headers:replace("x-door-model", model)
+  headers:replace("x-door-stream", stream)
+  headers:replace("x-door-n", string.format("%.0f", answers))
+  headers:replace("x-door-bytes", string.format("%.0f", #text - facts.media_bytes))
+  if facts.media > 0 then
+    headers:replace("x-door-images", string.format("%.0f", facts.media))
+  end
+  if raw(text, fields.previous_response_id) or raw(text, fields.conversation) then
+    headers:replace("x-door-stored", "true")
+  end
+  local options = fields.stream_options or { 0, 0 }
+  local places = string.format("%.0f %.0f %.0f %.0f %.0f", facts.opened, fields.model[1], fields.model[2],
+    options[1], options[2])
+  local metadata = handle:streamInfo():dynamicMetadata()
+  metadata:set("door", "stream", stream)
+  metadata:set("door", "choices", string.format("%.0f", answers))
+  metadata:set("door", "places", places)
+end
