@@ -42,8 +42,9 @@ class DoorPlaces:
     """File from which the policy process settles."""
     clusters: Mapping[str, UpstreamPlace]
     """Where each cluster of the plan is."""
-    trusted: Peer | None = None
-    """Issuers of the certificates of the servers from which key sets are fetched. Needed if one is."""
+    trusted: str | None = None
+    """PEM file with the issuers of the certificates of the servers from which key sets are fetched. Needed if
+    one is."""
     batch: UpstreamPlace | None = None
     """The batch API. None without one."""
     batch_prefix: str = ""

@@ -47,10 +47,10 @@ def token_filters(key_sets: Sequence[DoorKeySet]) -> Iterator[Document]:
     )
 
 
-def key_clusters(key_sets: Sequence[DoorKeySet], trusted: Peer | None) -> Iterator[Document]:
+def key_clusters(key_sets: Sequence[DoorKeySet], trusted: str | None) -> Iterator[Document]:
     """Yield a cluster for each issuer whose keys are fetched.
 
-    trusted: Issuers of the certificates of their servers.
+    trusted: PEM file with the issuers of the certificates of their servers.
     Raises ValueError if it is missing.
     """
     for number, each in enumerate(key_sets):
@@ -60,7 +60,7 @@ def key_clusters(key_sets: Sequence[DoorKeySet], trusted: Peer | None) -> Iterat
             raise ValueError(f"the keys of {each.issuer} are fetched: the door needs trusted authorities")
         place = urlsplit(each.url)
         host = place.hostname or ""
-        peer = Peer(trusted.authorities, trusted.folder, (host,))
+        peer = Peer(trusted, (host,))
         yield parts.cluster(
             _name(number),
             [parts.socket(host, place.port or _HTTPS)],
