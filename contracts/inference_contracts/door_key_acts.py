@@ -115,6 +115,17 @@ class KeyActs:
         found = [each for each in self.table.all() if all(each.team == name for name in wanted)]
         return sorted(found, key=lambda each: (each.created, each.id), reverse=True)
 
+    def get(self, key_id: str) -> KeyRecord:
+        """Return a key.
+
+        key_id: Its identifier.
+        Raises UnknownKeyError if there is no such key.
+        """
+        found = self.table.get(key_id)
+        if found is None or self.team not in {None, found.team}:
+            raise UnknownKeyError(f"key {key_id[:80]}: there is no such key; the list of keys has them")
+        return found
+
     def create(self, request: KeyRequest, *, now: float) -> KeyChange:
         """Make a key.
 
@@ -186,7 +197,7 @@ class KeyActs:
         now: Seconds since 1970.
         Raises UnknownKeyError if there is no such key.
         """
-        before = self._known(key_id)
+        before = self.get(key_id)
         if before.revoked is not None:
             return KeyChange(before)
         return self._do("revoke", before, replace(before, revoked=int(now)), now=now)
@@ -213,14 +224,8 @@ class KeyActs:
             return KeyChange(written, secret, f"{type(error).__name__}: {error}")
         return KeyChange(written, secret)
 
-    def _known(self, key_id: str) -> KeyRecord:
-        found = self.table.get(key_id)
-        if found is None or self.team not in {None, found.team}:
-            raise UnknownKeyError(f"key {key_id[:80]}: there is no such key; the list of keys has them")
-        return found
-
     def _valid(self, key_id: str, now: float) -> KeyRecord:
-        found = self._known(key_id)
+        found = self.get(key_id)
         if found.revoked is not None:
             raise KeyConflictError(
                 f"key {key_id}: was revoked at {shown_time(found.revoked)}; create a new one"

@@ -12,9 +12,10 @@ readers ask again for the last `OVERLAP` numbers, and `changes_after` does it fo
 
 from __future__ import annotations
 
+import json
 import zlib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any, Final, Protocol
 
 from inference_contracts.door_keys import KeyRecord
@@ -50,6 +51,7 @@ OVERLAP: Final = 64
 _KEPT_SECONDS: Final = 90 * 24 * 3600
 #: Attempts of a write that another write in the same bucket was faster than.
 _ATTEMPTS: Final = 10
+_FIELDS: Final = tuple(field.name for field in fields(KeyRecord))
 
 
 class ChangedMeanwhileError(Exception):
@@ -101,7 +103,7 @@ class KeyTable:
         key_id: Identifier of the key.
         """
         item = self._item(bucket_of(key_id), key_id)
-        return KeyRecord.from_json(item[RECORD_ATTRIBUTE]["S"]) if RECORD_ATTRIBUTE in item else None
+        return _read(item) if RECORD_ATTRIBUTE in item else None
 
     def all(self) -> Iterator[KeyRecord]:
         """Yield all records, also those of expired and revoked keys."""
@@ -134,7 +136,7 @@ class KeyTable:
         while True:
             page = self.client.query(**asked)
             for item in page["Items"]:
-                yield KeyRecord.from_json(item[RECORD_ATTRIBUTE]["S"])
+                yield _read(item)
             if "LastEvaluatedKey" not in page:
                 return
             asked["ExclusiveStartKey"] = page["LastEvaluatedKey"]
@@ -224,3 +226,9 @@ class KeyTable:
             },
             **condition,
         }
+
+
+def _read(item: Mapping[str, Any]) -> KeyRecord:
+    """Return the record of an item, without what a newer release has added: commands are upgraded first."""
+    values = json.loads(item[RECORD_ATTRIBUTE]["S"])
+    return KeyRecord.from_values({name: values[name] for name in _FIELDS if name in values})

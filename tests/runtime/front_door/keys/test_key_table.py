@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -65,6 +66,15 @@ def test_a_record_is_read_as_it_was_written(key_table: KeyTable) -> None:
 def test_an_unknown_key_and_the_name_of_a_counter_have_no_record(key_table: KeyTable) -> None:
     key_table.put(record(), before=None)
     assert [key_table.get(each) for each in ("000000000000", "#")] == [None, None]
+
+
+def test_a_field_of_a_newer_release_is_left_out(dynamodb: Any, key_table: KeyTable) -> None:
+    # Replicas that stop to read keys, because a newer command has written one.
+    made = key_table.put(record(), before=None)
+    [item] = [each for each in dynamodb.scan(TableName=TABLE)["Items"] if "record" in each]
+    item["record"] = {"S": json.dumps({**json.loads(item["record"]["S"]), "newer": 1})}
+    dynamodb.put_item(TableName=TABLE, Item=item)
+    assert list(key_table.all()) == [made]
 
 
 def test_changes_of_a_bucket_have_consecutive_numbers(key_table: KeyTable) -> None:
