@@ -113,6 +113,19 @@ def queue_rates(spec: Spec, queue: BatchQueue) -> Rates:
     return rates
 
 
+def behind_the_door(spec: Spec) -> frozenset[str]:
+    """Return the names of the models that answer requests of the front door.
+
+    Without names in the section, these are all models but those that batch alone uses.
+    """
+    if spec.front_door is None:
+        return frozenset()
+    stated = [target.model for _, public in usable(spec.front_door.models) for _, target in usable(public.to)]
+    if spec.front_door.models:
+        return frozenset(stated)
+    return frozenset(model.name for _, model in usable(spec.models) if not model.may_have_no_worker)
+
+
 # The controllers that a blueprint asks for.
 
 

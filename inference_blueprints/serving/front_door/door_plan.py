@@ -10,6 +10,7 @@ from inference_blueprints.serving.scaling.worker_load import worker_load
 from inference_blueprints.serving.traffic import accelerators, own_deployments, own_means
 from inference_blueprints.serving.types import DeploymentPlan, ModelPlan
 from inference_blueprints.serving.types.front_door import DoorCluster, DoorKeySet, DoorPlan
+from inference_blueprints.spec.derived import behind_the_door
 from inference_blueprints.spec.types import (
     Blueprint,
     FrontDoor,
@@ -90,6 +91,7 @@ def public_models(spec: Spec) -> Sequence[FrontDoorModel]:
             default_output_tokens=_DEFAULT_OUTPUT_TOKENS,
         )
         for model in spec.models
+        if model.name in behind_the_door(spec)
     ]
 
 

@@ -48,7 +48,7 @@ LEFT_OUT: dict[tuple[type[Section], str], str] = {
 }
 
 #: Keys whose mappings hold any value.
-FREE = ("examples", "jsonSchema")
+FREE = ("examples", "jsonSchema", "keys")
 
 
 def places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:

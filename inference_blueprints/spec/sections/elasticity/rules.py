@@ -88,12 +88,7 @@ def floor_times_are_accepted(spec: Spec) -> Iterator[Finding]:
 def time_zone_is_known(spec: Spec) -> Iterator[Finding]:
     """Check that the time zone of a floor is in the IANA database, if this machine has it."""
     for _, path, floor in _floors(spec):
-        if _is_zone("Etc/UTC") and not _is_zone(floor.time_zone):
-            message = (
-                f"got {quote(floor.time_zone)}, which the IANA database does not have; use a name such as "
-                "Europe/Berlin"
-            )
-            yield Finding((*path, "timeZone"), message)
+        yield from unknown_time_zone(floor.time_zone, (*path, "timeZone"))
 
 
 @rule
@@ -208,6 +203,15 @@ def pool_has_an_alternative(spec: Spec) -> Iterator[Finding]:
                 "same accelerator, or reserve capacity"
             )
             yield Finding(("spec", "pools", index, "instanceTypes"), message, "warning")
+
+
+def unknown_time_zone(name: str, path: Path) -> Iterator[Finding]:
+    """Yield an error for a time zone that is not in the IANA database, if this machine has it."""
+    if _is_zone("Etc/UTC") and not _is_zone(name):
+        message = (
+            f"got {quote(name)}, which the IANA database does not have; use a name such as Europe/Berlin"
+        )
+        yield Finding(path, message)
 
 
 def _is_zone(name: str) -> bool:
