@@ -24,6 +24,8 @@ from inference_local.front_door.local_door import DoorTables
 
 #: What the keys of a run are called.
 _KEY_NAME = "local-run"
+#: How a file of gzip begins (RFC 1952, 2.3.1).
+_GZIP = b"\x1f\x8b"
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +74,9 @@ class DoorAccount:
         for page in s3.get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix=USAGE_PREFIX):
             for found in page.get("Contents", ()):
                 content = s3.get_object(Bucket=bucket, Key=found["Key"])["Body"].read()
-                for line in gzip.decompress(content).splitlines():
+                # Firehose compresses as its stream says; the emulator's does not.
+                plain = gzip.decompress(content) if content.startswith(_GZIP) else content
+                for line in plain.splitlines():
                     yield UsageRecord.from_json(line)
 
 

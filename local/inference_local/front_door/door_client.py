@@ -53,7 +53,7 @@ class DoorAnswer:
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class DoorQuestion:
     """A request."""
 
     model: str
@@ -63,9 +63,11 @@ class Question:
     headers: Mapping[str, str] | None = None
     """Further headers."""
 
-    def in_session(self, name: str) -> Question:
+    def in_session(self, name: str) -> DoorQuestion:
         """Return the same question as a part of a conversation."""
-        return Question(self.model, self.prompt, self.tokens, {**(self.headers or {}), SESSION_HEADER: name})
+        return DoorQuestion(
+            self.model, self.prompt, self.tokens, {**(self.headers or {}), SESSION_HEADER: name}
+        )
 
 
 class DoorClient:
@@ -89,7 +91,7 @@ class DoorClient:
     async def __aexit__(self, *_: object) -> None:
         await self._client.close()
 
-    async def ask(self, question: Question) -> DoorAnswer:
+    async def ask(self, question: DoorQuestion) -> DoorAnswer:
         """Ask for a whole answer."""
         call = _Call(self.team, question)
         try:
@@ -107,7 +109,7 @@ class DoorClient:
 
     async def stream(
         self,
-        question: Question,
+        question: DoorQuestion,
         *,
         chunks: int | None = None,
         begun: Callable[[], None] | None = None,
@@ -146,7 +148,7 @@ class _Call:
     """A request under way."""
 
     team: str
-    question: Question
+    question: DoorQuestion
     began: float = field(default_factory=time.monotonic)
     identifier: str = ""
     texts: int = 0

@@ -11,7 +11,7 @@ from functools import partial
 from typing import Protocol, TypeVar
 
 from inference_blueprints.measure.tokenizer import random_text
-from inference_local.front_door.door_client import QUOTA, DoorAnswer, Question
+from inference_local.front_door.door_client import QUOTA, DoorAnswer, DoorQuestion
 from inference_local.front_door.door_scenario import (
     ANSWER_TOKENS,
     PROMPT_WORDS,
@@ -28,8 +28,9 @@ _CUT_STREAMS, _CUT_TOKENS, _CUT_AFTER, _CUTTERS = 24, 60, (2, 40), 6
 #: Streams that fill a model, their tokens, and how many of them are tried at most.
 _FILL_TOKENS, _MOST_FILLING = 250, 64
 _WHILE_FULL = 8
-#: Clients that spend a budget, and refusals in a row after which one gives up.
-_SPENDERS, _REFUSALS = 24, 3
+#: Clients that spend a budget, until each is refused once: many first. Then one, until it is refused so often
+#: in a row.
+_SPENDERS, _REFUSALS = (24, 12, 6, 3), 3
 #: Requests after which the budget refuses for certain, or is out of order.
 _MOST_SPENDING = 4 * REQUESTS_IN_BUDGET
 #: Longest time from the end of an answer until its reservation is settled: Envoy writes its log five times a
@@ -41,14 +42,14 @@ Sleep = Callable[[float], Awaitable[None]]
 _T = TypeVar("_T")
 
 
-class Client(Protocol):
+class LoadClient(Protocol):
     """What sends requests, as `DoorClient` does."""
 
-    async def ask(self, question: Question) -> DoorAnswer:
+    async def ask(self, question: DoorQuestion) -> DoorAnswer:
         """Ask for a whole answer."""
 
     async def stream(
-        self, question: Question, *, chunks: int | None = None, begun: Callable[[], None] | None = None
+        self, question: DoorQuestion, *, chunks: int | None = None, begun: Callable[[], None] | None = None
     ) -> DoorAnswer:
         """Ask for a stream, and hang up after so many chunks."""
 
@@ -70,6 +71,8 @@ class LoadResult:
     """Refused ones that were answered after the time that the refusal named."""
     spending: list[DoorAnswer] = field(default_factory=list)
     """Those of the team whose budget is reached."""
+    direct: list[DoorAnswer] = field(default_factory=list)
+    """Those of a model's own endpoint, without the door."""
     added_ms: float | None = None
     """Median of the time that the door adds, in milliseconds."""
 
@@ -86,14 +89,14 @@ class DoorLoad:
         self._random = random.Random(seed)  # noqa: S311 - no secret is made
         self._sleep = sleep
 
-    def _question(self, asked: Asked, tokens: int = ANSWER_TOKENS) -> Question:
-        return Question(asked.model, random_text(PROMPT_WORDS, self._random.getrandbits(40)), tokens)
+    def _question(self, asked: Asked, tokens: int = ANSWER_TOKENS) -> DoorQuestion:
+        return DoorQuestion(asked.model, random_text(PROMPT_WORDS, self._random.getrandbits(40)), tokens)
 
     def _keep(self, answer: DoorAnswer) -> DoorAnswer:
         self.result.answers.append(answer)
         return answer
 
-    async def compare(self, door: Client, direct: Client, asked: Asked, served: str) -> None:
+    async def compare(self, door: LoadClient, direct: LoadClient, asked: Asked, served: str) -> None:
         """Send requests through the door and directly in turns, and compare their times.
 
         door, direct: A client of the door, and one of the model's own endpoint.
@@ -104,20 +107,21 @@ class DoorLoad:
         for number in range(_WARM_UP_PAIRS + _PAIRS):
             question = self._question(asked, tokens=1)
             # Another prompt: the second one would hit the cache of the first.
-            other = Question(served, self._question(asked).prompt, 1)
+            other = DoorQuestion(served, self._question(asked).prompt, 1)
             if number % 2:
                 through = self._keep(await door.ask(question))
                 straight = await direct.ask(other)
             else:
                 straight = await direct.ask(other)
                 through = self._keep(await door.ask(question))
+            self.result.direct.append(straight)
             if number >= _WARM_UP_PAIRS and through.kind == straight.kind == "whole":
                 differences.append((through.seconds, straight.seconds))
         if differences:
             medians = [statistics.median(column) for column in zip(*differences, strict=True)]
             self.result.added_ms = (medians[0] - medians[1]) * 1000
 
-    async def converse(self, client: Client, asked: Asked) -> None:
+    async def converse(self, client: LoadClient, asked: Asked) -> None:
         """Hold conversations of several requests each, several at a time."""
 
         async def talk(name: str) -> tuple[str, list[DoorAnswer]]:
@@ -130,7 +134,7 @@ class DoorLoad:
         names = [f"conversation-{self._random.getrandbits(40):x}" for _ in range(_CONVERSATIONS)]
         self.result.conversations = dict(await _at_most(_TALKERS, [partial(talk, name) for name in names]))
 
-    async def cut_streams(self, client: Client, asked: Asked) -> None:
+    async def cut_streams(self, client: LoadClient, asked: Asked) -> None:
         """Begin streams, and hang up in the middle of each."""
 
         async def cut() -> DoorAnswer:
@@ -139,7 +143,7 @@ class DoorLoad:
 
         self.result.cut = await _at_most(_CUTTERS, [cut] * _CUT_STREAMS)
 
-    async def shed(self, client: Client, pair: Shed) -> None:
+    async def shed(self, client: LoadClient, pair: Shed) -> None:
         """Fill a model with urgent streams until less urgent requests are refused, and send both kinds then.
 
         client: It repeats no request by itself.
@@ -169,8 +173,10 @@ class DoorLoad:
             again = self._keep(await client.ask(self._question(pair.low, 1)))
             result.low_retried += again.kind == "whole"
 
-    async def spend(self, client: Client, asked: Asked, meanwhile: Callable[[int], Awaitable[None]]) -> None:
-        """Spend a budget with many clients until it refuses, then its rest with one.
+    async def spend(
+        self, client: LoadClient, asked: Asked, meanwhile: Callable[[int], Awaitable[None]]
+    ) -> None:
+        """Spend a budget with many clients until it refuses, then its rest with fewer and fewer.
 
         meanwhile: Awaited beside them after each answer, with the number of answers so far.
         """
@@ -181,17 +187,19 @@ class DoorLoad:
             await meanwhile(len(self.result.spending))
             return answer
 
-        async def until_refused(refusals: int, pause: float) -> None:
+        async def until_refused(refusals: int) -> None:
             in_a_row = failures = 0
             while in_a_row < refusals and failures < _REFUSALS and len(self.result.spending) < _MOST_SPENDING:
                 answer = await once()
                 in_a_row = in_a_row + 1 if answer.reason == QUOTA else 0
                 failures += answer.kind in {"failed", "broken"}
-                if in_a_row:
-                    await self._sleep(pause)
+                if in_a_row and refusals > 1:
+                    await self._sleep(_SETTLED_SECONDS)
 
-        await asyncio.gather(*(until_refused(1, 0.0) for _ in range(_SPENDERS)))
-        await until_refused(_REFUSALS, _SETTLED_SECONDS)
+        # What many reserve is released when they have ended, and fewer of them can spend it.
+        for clients in _SPENDERS:
+            await asyncio.gather(*(until_refused(1) for _ in range(clients)))
+        await until_refused(_REFUSALS)
 
 
 async def _at_most(number: int, calls: Sequence[Callable[[], Awaitable[_T]]]) -> list[_T]:

@@ -72,8 +72,11 @@ class FrontDoorOutcome:
     limit_usd: float
     overspend_usd: float
     """`limit_usd`, `overspend_usd`: Its limit, and what was spent beyond it."""
+    unrecorded_usd: float
+    """What of `spent_usd` no usage record has: a killed replica takes the lines of its log that Envoy has not
+    written yet. The ledger has the reservations of these requests."""
     recorded_usd: float
-    """The cost of all teams' requests by the usage records."""
+    """What the requests of all other teams cost, by the usage records. No replica was killed meanwhile."""
     counted_usd: float | None
     """The same by the counters of the models' own frontends. None if they have none."""
     cut_streams: int
@@ -105,6 +108,7 @@ class FrontDoorOutcome:
             "the ledger has less than was spent": self.ledger_usd < self.spent_usd,
             "cut streams were not charged": self.cut_streams_charged < self.cut_streams,
             "records and models count differently": self._differ(),
+            "more was recorded than spent": self.unrecorded_usd < -_EQUAL_SHARE * self.spent_usd,
             "conversations moved": canary is not None and canary.moved > 0,
             "urgent requests were refused": shed is not None and shed.urgent_refused > 0,
             "nothing was refused while the model was full": shed is not None and not shed.low_refused,
@@ -117,7 +121,7 @@ class FrontDoorOutcome:
         return bool(self.faults)
 
     def _differ(self) -> bool:
-        """Return whether the records have less than the models counted, or more without a killed replica."""
+        """Return whether the records have more or less than the models counted."""
         if self.counted_usd is None:
             return False
         return abs(self.counted_usd - self.recorded_usd) > _EQUAL_SHARE * self.counted_usd
@@ -137,7 +141,7 @@ def front_door_lines(outcome: FrontDoorOutcome, *, simulated: bool) -> list[str]
         f"{outcome.refused} refused" + (f" ({codes})." if codes else "."),
         f"Budget of team {outcome.team}{mark}: {_usd(outcome.spent_usd)} spent, {_usd(outcome.ledger_usd)} "
         f"in the ledger, limit {_usd(outcome.limit_usd)}, {_usd(outcome.overspend_usd)} beyond it.",
-        f"All teams{mark}: {_usd(outcome.recorded_usd)} in the usage records, "
+        f"Other teams{mark}, before a replica was killed: {_usd(outcome.recorded_usd)} in the usage records, "
         + (
             "not counted by the models' frontends."
             if outcome.counted_usd is None
@@ -145,7 +149,8 @@ def front_door_lines(outcome: FrontDoorOutcome, *, simulated: bool) -> list[str]
         ),
         f"Cut streams: {outcome.cut_streams}, {outcome.cut_streams_charged} of them charged to the chunk.",
         f"{amount(outcome.killed_replicas, 'replica')} killed and started again while it answered: "
-        f"{amount(outcome.lost_with_replica, 'request')} lost with it.",
+        f"{amount(outcome.lost_with_replica, 'request')} lost with it, and the usage records of "
+        f"{_usd(outcome.unrecorded_usd)}, which the ledger has.",
     ]
     if (canary := outcome.canary) is not None:
         shares = ", ".join(f"{count} at {target}" for target, count in canary.by_target.items())

@@ -39,7 +39,8 @@ _KILL_AT, _START_AT = REQUESTS_IN_BUDGET // 4, REQUESTS_IN_BUDGET // 2
 _KILL_SECONDS = 5.0
 #: Chunks that may be under way to a caller who hangs up.
 _UNDER_WAY = 2
-_RECORDS_SECONDS, _PERIOD_SECONDS = 20.0, 0.2
+#: Longest time without a new record: those of requests whose replica was killed never come.
+_RECORDS_SECONDS, _PERIOD_SECONDS = 3.0, 0.2
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,10 +187,12 @@ class _Run:
             if answer.kind in {"whole", "cut"} and answer.identifier
         }
         deadline = time.monotonic() + _RECORDS_SECONDS
+        records: dict[str, UsageRecord] = {}
         while True:
-            records = await asyncio.to_thread(
-                lambda: {each.id: each for each in self._front.account.records()}
-            )
+            found = await asyncio.to_thread(lambda: {each.id: each for each in self._front.account.records()})
+            if len(found) > len(records):
+                deadline = time.monotonic() + _RECORDS_SECONDS
+            records = found
             if wanted <= records.keys() or time.monotonic() > deadline:
                 return records
             await asyncio.sleep(_PERIOD_SECONDS)
@@ -223,6 +226,11 @@ def outcome_of(
     ledger_nano: What the ledger has charged the team whose budget is reached, in nano-dollars.
     """
     prices = {model.name: model.prices for model in scenario.configuration.models}
+    served = {
+        target.served_model: model.prices
+        for model in scenario.configuration.models
+        for target in model.targets
+    }
     due = [each for each in (*result.low, *result.spending) if each.kind == "refused"]
     lost = [each for each in result.answers if each.kind == "broken" and _is_near(each.ended, kills)]
     excused = {id(each) for each in (*due, *lost)}
@@ -230,12 +238,15 @@ def outcome_of(
         each for each in result.answers if each.kind not in {"whole", "cut"} and id(each) not in excused
     ]
     limit = scenario.spender.limit_nano / NANO if scenario.spender else 0.0
+    spender = scenario.spender.asked.team if scenario.spender else ""
     spent = sum(_usd(each, prices) for each in result.spending)
-    total = None
+    steady = None
     if counters is not None:
         before, middle, after = counters
         spent = cost(middle, after, scenario.configuration)
-        total = cost(before, after, scenario.configuration)
+        steady = cost(before, middle, scenario.configuration) - sum(
+            _usd(each, served) for each in result.direct
+        )
     return FrontDoorOutcome(
         replicas=replicas,
         requests=len(result.answers),
@@ -243,13 +254,15 @@ def outcome_of(
         failure_reasons=dict(Counter(each.reason for each in faults)),
         refused=len(due),
         refusals=dict(Counter(each.reason for each in due)),
-        team=scenario.spender.asked.team if scenario.spender else "",
+        team=spender,
         spent_usd=spent,
         ledger_usd=ledger_nano / NANO,
         limit_usd=limit,
         overspend_usd=max(0.0, spent - limit) if scenario.spender else 0.0,
-        recorded_usd=sum(each.cost_nano for each in records.values()) / NANO,
-        counted_usd=total,
+        unrecorded_usd=spent
+        - sum(each.cost_nano for each in records.values() if each.team == spender) / NANO,
+        recorded_usd=sum(each.cost_nano for each in records.values() if each.team != spender) / NANO,
+        counted_usd=steady,
         cut_streams=len(result.cut),
         cut_streams_charged=sum(_is_charged(each, records.get(each.identifier)) for each in result.cut),
         killed_replicas=len(kills),

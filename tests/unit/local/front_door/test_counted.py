@@ -95,10 +95,25 @@ def test_what_was_spent_is_what_the_frontends_counted_between_two_moments() -> N
     )
     found = outcome(LoadResult(), counters=(none, stable, all_))
     assert found.spent_usd == pytest.approx((100 * 100 + 25 * 400) / 1e9)
-    assert found.counted_usd == pytest.approx((110 * 100 + 30 * 400) / 1e9)
+    assert found.counted_usd == pytest.approx((10 * 100 + 5 * 400) / 1e9)
     assert found.overspend_usd == 0
     more = {**all_, "a-canary": CountedTokens(10, 5)}
     assert outcome(LoadResult(), counters=(none, stable, more)).overspend_usd == pytest.approx(500 / 1e9)
+
+
+def test_what_went_past_the_door_is_not_expected_in_the_records() -> None:
+    counters = ({"a-stable": CountedTokens()}, *[{"a-stable": CountedTokens(30, 12)}] * 2)
+    direct = replace(answer(""), model="a")
+    found = outcome(LoadResult(direct=[direct]), record("1"), record("2"), counters=counters)
+    assert found.counted_usd == pytest.approx(2 * 2600 / 1e9) == found.recorded_usd
+
+
+def test_what_a_killed_replica_did_not_record_is_told_apart() -> None:
+    counters = (*[{"a-stable": CountedTokens()}] * 2, {"a-stable": CountedTokens(30, 12)})
+    records = [record("1", team="research"), record("2", team="shop"), record("3", team="research")]
+    found = outcome(LoadResult(), *records, counters=counters)
+    assert found.unrecorded_usd == pytest.approx(2600 / 1e9)
+    assert found.recorded_usd == pytest.approx(2600 / 1e9)
 
 
 def test_without_counters_the_clients_count() -> None:
