@@ -6,6 +6,7 @@ from inference_constructs.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from inference_constructs.front_door.door_image import DoorImage
+    from inference_constructs.front_door.door_key_api import DoorKeyApi, isolate_keys
     from inference_constructs.front_door.door_store import AuditBucket, DoorStore, UsageBucket
     from inference_constructs.front_door.door_tables import DoorKeyTable, DoorLedgerTable
     from inference_constructs.front_door.ledger_cache import LedgerCache
@@ -17,6 +18,7 @@ else:
 __all__ = [
     "AuditBucket",
     "DoorImage",
+    "DoorKeyApi",
     "DoorKeyTable",
     "DoorLedgerTable",
     "DoorStore",
@@ -24,4 +26,5 @@ __all__ = [
     "UsageBucket",
     "UsageStream",
     "WatchedObject",
+    "isolate_keys",
 ]

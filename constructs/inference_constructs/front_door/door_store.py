@@ -12,6 +12,7 @@ from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
 from inference_constructs.storage.buckets import DataBucket
+from inference_contracts.door_audit import AUDIT_PREFIX
 from inference_contracts.door_key_table import CHANGE_INDEX
 from inference_contracts.door_names import USAGE_ERRORS_PREFIX, USAGE_PREFIX
 
@@ -150,6 +151,31 @@ class DoorStore:
             grantee=grantee,
             actions=["dynamodb:GetItem", "dynamodb:Query"],
             resource_arns=[arn, f"{arn}/index/{CHANGE_INDEX}"],
+        )
+
+    def grant_administer_keys(self, grantee: iam.IGrantable) -> iam.Grant:
+        """Allow reading and writing API keys, deleting none, and adding to the record of administration.
+
+        A transaction needs the permissions of its writes
+        (https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/transaction-apis-iam.html).
+
+        Parameters
+        ----------
+        grantee
+            Principal that gets the permission.
+        """
+        stack = self._stack
+        self.grant_read_keys(grantee)
+        iam.Grant.add_to_principal(
+            grantee=grantee,
+            actions=["dynamodb:PutItem", "dynamodb:UpdateItem"],
+            resource_arns=[self._table_arn(self.keys_table)],
+        )
+        self.grant_use_key(grantee, "dynamodb", "s3")
+        return iam.Grant.add_to_principal(
+            grantee=grantee,
+            actions=["s3:PutObject"],
+            resource_arns=[f"arn:{stack.partition}:s3:::{self.audit_bucket}/{AUDIT_PREFIX}*"],
         )
 
     def grant_checkpoints(self, grantee: iam.IGrantable) -> iam.Grant:
