@@ -44,7 +44,7 @@ FIELDS: Final = {
     "stream": f"%DYNAMIC_METADATA({USAGE_NAMESPACE}:stream)%",
     "choices": f"%DYNAMIC_METADATA({USAGE_NAMESPACE}:choices)%",
     "method": "%REQ(:METHOD)%",
-    "path": "%PATH(NQ:ORIG):256%",
+    "path": "%PATH(NQ:ORIG_OR_PATH):256%",
     "status": "%RESPONSE_CODE%",
     "flags": "%RESPONSE_FLAGS%",
     "details": "%RESPONSE_CODE_DETAILS%",

@@ -38,6 +38,7 @@ class _Error:
 #: In the order in which they are looked for.
 _ERRORS: Final = (
     _Error(400, "bad_request", "the request is not valid HTTP; send it as HTTP/1.1 or HTTP/2"),
+    _Error(404, "unknown_url", "there is nothing at this path", flags=("NR",)),
     _Error(
         408,
         "request_timeout",
@@ -66,6 +67,7 @@ _ERRORS: Final = (
         "the model has sent nothing for too long; send the request again with a shorter prompt or answer",
     ),
     _Error(502, "bad_answer", "the answer of the model was not valid HTTP; send the request again"),
+    _Error(501, "unsupported_coding", "transfer-encoding must be chunked, or missing"),
     _Error(
         500, "answer_too_large", "the front door could not pass on the answer; ask for fewer results at once"
     ),
@@ -102,6 +104,7 @@ def local_replies() -> Document:
         "mappers": [
             {
                 "filter": _has_metadata(JWT_NAMESPACE, JWT_FAILURE),
+                "status_code": 401,
                 "body_format_override": {"json_format": token, "content_type": JSON},
             },
             {

@@ -164,12 +164,17 @@ local function whole(value)
   return find(value, "^[0-9]+$") and #value <= 9 and tonumber(value) or nil
 end
 
+local function has(headers, name)
+  local value = headers:get(name)
+  return value and value ~= ""
+end
+
 function envoy_on_request(handle)
   local headers = handle:headers()
   if headers:get(":method") ~= "POST" then
     return
   end
-  if not headers:get("authorization") and not headers:get("x-api-key") and not headers:get("x-door-token") then
+  if not (has(headers, "authorization") or has(headers, "x-api-key") or has(headers, "x-door-token")) then
     return refuse(handle, "401", "invalid_api_key", nil,
       "the request has no API key; send it as Authorization: Bearer KEY")
   end
@@ -204,7 +209,7 @@ function envoy_on_request(handle)
       "the body must name a model; GET /v1/models lists those that the caller may use")
   end
   model = plain(model)
-  if not model or #model > 512 then
+  if not model or #model == 0 or find(model, " ", 1, true) then
     return refuse(handle, "404", "model_not_found", "model",
       "there is no model of this name; GET /v1/models lists those that the caller may use")
   end

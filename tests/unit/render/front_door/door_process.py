@@ -250,13 +250,20 @@ class Door:
         connection.close()
         return answer
 
+    def wait_until(self, holds: Callable[[], bool]) -> None:
+        """Ask again and again until it holds."""
+        end = time.monotonic() + PATIENCE_SECONDS
+        while not holds():
+            assert time.monotonic() < end
+            time.sleep(0.02)
+
     def line(self, identifier: str) -> dict[str, Any]:
         """Return the line of the access log about a request."""
         end = time.monotonic() + PATIENCE_SECONDS
         while time.monotonic() < end:
             for text in Path(self.places.access_log).read_text().splitlines():
                 found: dict[str, Any] = json.loads(text)
-                if found["id"] == identifier:
+                if found.get("id") == identifier:
                     return found
             time.sleep(0.02)
         raise AssertionError(f"no line about {identifier}")
