@@ -14,7 +14,7 @@ from typing import Any, Final
 from front_door.asked_request import RefusedError
 from front_door.key_snapshot import KeySnapshot
 from front_door.refusals import DoorRefusal
-from inference_contracts import door_headers
+from inference_contracts import door_headers, principals
 from inference_contracts.door_configuration import DoorBudget, DoorConfiguration
 from inference_contracts.door_keys import key_hash, key_id
 
@@ -23,6 +23,9 @@ _AUTHORIZATION: Final = b"authorization"
 _API_KEY: Final = b"x-api-key"
 _TOKEN: Final = door_headers.TOKEN.encode()
 _BEARER: Final = b"bearer "
+_FORWARDED_FOR: Final = b"x-forwarded-for"
+#: The hash of no secret.
+_NO_HASH: Final = "0" * 64
 #: What a decision names.
 _DECIDED: Final = tuple(
     name.encode() for name in (door_headers.TEAM, door_headers.PROJECT, door_headers.KEY, door_headers.CALLER)
@@ -68,7 +71,9 @@ class Callers:
         self._admits_keys = configuration.api_keys
         self._issuers = {(each.issuer, each.audience): each for each in configuration.issuers}
         self._teams = {team.name for team in configuration.teams}
-        self._principals = {arn: team.name for team in configuration.teams for arn in team.principals}
+        self._principals = {
+            principals.canonical(arn): team.name for team in configuration.teams for arn in team.principals
+        }
 
     def identify(self, headers: Mapping[bytes, bytes]) -> DoorCaller:
         """Return who asks. Raises RefusedError if nobody is known."""
@@ -82,7 +87,7 @@ class Callers:
         if not secret:
             message = "The request has no API key. Send 'Authorization: Bearer KEY'."
             raise RefusedError(DoorRefusal(401, "invalid_api_key", message))
-        return self._of_key(secret.decode("ascii", "replace").strip())
+        return self._of_key(secret.decode("ascii", "replace").strip(), headers.get(_FORWARDED_FOR, b""))
 
     def again(self, headers: Mapping[bytes, bytes]) -> DoorCaller:
         """Return the caller that a decision has named in its headers."""
@@ -91,25 +96,35 @@ class Callers:
         models = None if record is None or record.models is None else frozenset(record.models)
         return DoorCaller(team or "", project, key, subject, models)
 
-    def _of_key(self, secret: str) -> DoorCaller:
+    def _of_key(self, secret: str, forwarded_for: bytes) -> DoorCaller:
         identifier = key_id(secret) if self._admits_keys else None
         if identifier is None:
             message = "This is no API key or token of this platform. Ask its owner for one."
-            raise RefusedError(DoorRefusal(401, "invalid_api_key", message))
+            raise self._wrong(message, forwarded_for)
         if self._keys.age_seconds > OLDEST_SNAPSHOT_SECONDS:
             message = "API keys cannot be checked now. Ask again in some seconds."
             raise RefusedError(DoorRefusal(503, "keys_unavailable", message, retry_after=5))
         record = self._keys.get(identifier)
         valid = record.hashes_at(self._clock()) if record else ()
         digest = key_hash(secret)
-        # All are compared, each in constant time.
-        if not record or not any([hmac.compare_digest(digest, each) for each in valid]):  # noqa: C419
+        # Every key takes the same time: two hashes are compared, each in constant time, also for a key that
+        # does not exist.
+        same = [hmac.compare_digest(digest, each) for each in (*valid, _NO_HASH, _NO_HASH)[:2]]
+        if record is None or not any(same):
             message = (
                 "The API key is not valid: it is unknown, revoked or expired. Ask its owner for another."
             )
-            raise RefusedError(DoorRefusal(401, "invalid_api_key", message))
+            raise self._wrong(message, forwarded_for)
         models = None if record.models is None else frozenset(record.models)
         return DoorCaller(record.team, record.project, record.id, None, models, record.budget)
+
+    def _wrong(self, message: str, forwarded_for: bytes) -> RefusedError:
+        """Return the refusal of a wrong key: another one for an address that sends many."""
+        wait = self._keys.wrong.count(forwarded_for)
+        if wait is None:
+            return RefusedError(DoorRefusal(401, "invalid_api_key", message))
+        many = f"{message} Too many wrong keys came from this address."
+        return RefusedError(DoorRefusal(429, "too_many_wrong_keys", many, retry_after=wait))
 
     def _of_token(self, payload: bytes) -> DoorCaller:
         claims = _claims(payload)
@@ -126,7 +141,8 @@ class Callers:
         issuer, subject = found[0], str(claims.get("sub", ""))
         value = claims.get(issuer.team_claim)
         if issuer.is_sts:
-            team = self._principals.get(subject)
+            principal = principals.canonical(subject)
+            team = self._principals.get(principal) if principal else None
         else:
             team = value if isinstance(value, str) and value in self._teams else None
         if team is None:

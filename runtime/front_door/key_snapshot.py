@@ -10,6 +10,7 @@ from typing import Final
 
 from botocore.exceptions import BotoCoreError, ClientError
 
+from front_door.wrong_keys import WrongKeys
 from inference_contracts.door_key_table import KeyTable, buckets
 from inference_contracts.door_keys import KeyRecord
 
@@ -29,6 +30,8 @@ class KeySnapshot:
         self._keys: dict[str, KeyRecord] = {}
         self._seen = dict.fromkeys(buckets(), 0)
         self._read_at: float | None = None
+        #: It stays when a new configuration comes, as the keys do.
+        self.wrong = WrongKeys(clock)
 
     def get(self, identifier: str) -> KeyRecord | None:
         """Return a key. None if there is none."""
