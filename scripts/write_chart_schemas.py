@@ -102,12 +102,11 @@ def _with_library(schema: _Schema) -> None:
 
 
 def _dynamo_model(schema: _Schema, definitions: dict[str, _Schema]) -> None:
-    """Leave out sidecars and the arguments of followers, which Dynamo's operator adds."""
+    """Leave out the arguments of followers, which Dynamo's operator adds."""
     _with_library(schema)
     schema["properties"]["framework"] = {"enum": sorted(STACKS["dynamo"].frameworks.values())}
-    for name in ("sidecars", "followerArguments"):
-        del definitions["ProcessValues"]["properties"][name]
-    del definitions["Sidecar"]
+    del definitions["ProcessValues"]["properties"]["followerArguments"]
+    _admit_callers_only(definitions)
     _compile_nothing(definitions)
     _request_devices(definitions)
 
@@ -125,18 +124,24 @@ def _compile_nothing(definitions: dict[str, _Schema]) -> None:
     del definitions["ArtefactsValues"], definitions["ProcessValues"]["properties"]["artefacts"]
 
 
+def _admit_callers_only(definitions: dict[str, _Schema]) -> None:
+    """Allow only the sidecar that admits known callers: it reads the certificate, and the chart mounts it."""
+    definitions["Sidecar"]["required"].append("certificates")
+    definitions["Sidecar"]["properties"]["certificates"] = {"const": True}
+
+
 def _request_devices(definitions: dict[str, _Schema]) -> None:
     """Require the name of a device: engines on processors run only without a router."""
     definitions["Accelerators"]["required"].insert(0, "resourceName")
 
 
 def _direct_model(schema: _Schema, definitions: dict[str, _Schema]) -> None:
-    """Allow one kind of workers, each on one node and without programs beside it."""
+    """Allow one kind of workers, each on one node."""
     _servers(schema, definitions)
     schema["properties"]["processes"]["maxItems"] = 1
-    for name in ("sidecars", "followerArguments", "nodes", "zone"):
+    for name in ("followerArguments", "nodes", "zone"):
         del definitions["ProcessValues"]["properties"][name]
-    del definitions["Sidecar"]
+    _admit_callers_only(definitions)
 
 
 def _without_files(definitions: dict[str, _Schema], values: str) -> None:

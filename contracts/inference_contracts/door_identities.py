@@ -74,3 +74,16 @@ def server_uri(platform: str, release: str) -> str:
     release: Name of the deployment in the platform.
     """
     return f"spiffe://{platform}/models/{release}"
+
+
+# Variables of the program that keeps these files up to date: `runtime/certificate_files`.
+
+#: ARN of the secret.
+SECRET_VARIABLE: Final = "CERTIFICATE_SECRET"  # noqa: S105 -- the name of a variable
+#: Folder of the files.
+FOLDER_VARIABLE: Final = "CERTIFICATE_FOLDER"
+#: Time between two looks at the secret, in seconds. Certificates live for days.
+SECONDS_VARIABLE: Final = "CERTIFICATE_SECONDS"
+LOOK_SECONDS: Final = 600
+#: Link in the folder that is there once all files are.
+READY_LINK: Final = "..data"

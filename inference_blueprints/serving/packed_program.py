@@ -26,7 +26,8 @@ from inference_runtime.imported_files import needed_files
 #: Packages that may be in the archive, and where they are: those of `runtime/`, and the contracts.
 _SOURCES: Final = {
     **dict.fromkeys(
-        ("discovery_roles", "request_filter", "task_start", "task_targets", "weights"), runtime_directory()
+        ("certificate_files", "discovery_roles", "request_filter", "task_start", "task_targets", "weights"),
+        runtime_directory(),
     ),
     inference_contracts.__name__: Path(inference_contracts.__file__).parents[1],
 }

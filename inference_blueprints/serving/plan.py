@@ -16,6 +16,7 @@ from inference_blueprints.serving.resolved import (
 from inference_blueprints.serving.scaling.elastic_processes import elastic_processes
 from inference_blueprints.serving.stacks import STACKS
 from inference_blueprints.serving.stacks.engine_process import pinned_image
+from inference_blueprints.serving.stacks.known_callers import behind_known_callers
 from inference_blueprints.serving.types import DeploymentPlan, ModelPlan, ServingPlan
 from inference_blueprints.serving.weights_loading import STREAMING_ENGINES, weights_mirror
 from inference_blueprints.spec import types as spec
@@ -62,6 +63,11 @@ def _deployment_plan(roles: tuple[ResolvedWorkers, ...]) -> DeploymentPlan:
     any_role = roles[0]
     name = any_role.model.stack.chosen
     stack = STACKS[name]
+    processes = stack.processes(roles)
+    if any_role.blueprint.spec.front_door:
+        entry, *others = processes
+        host, port = stack.address_options
+        processes = (behind_known_callers(entry, any_role, host_option=host, port_option=port), *others)
     return DeploymentPlan(
         name=any_role.deployment.name,
         release=any_role.release,
@@ -70,7 +76,7 @@ def _deployment_plan(roles: tuple[ResolvedWorkers, ...]) -> DeploymentPlan:
         chart=stack.chart,
         service_account=stack.service_account(any_role.release),
         framework=stack.frameworks[any_role.model.engine.chosen],
-        processes=elastic_processes(stack.processes(roles), roles),
+        processes=elastic_processes(processes, roles),
         kv_transfer=kv_transfer(any_role),
         picker=stack.picker(roles),
         is_waited_for=any_role.traffic.is_waited_for,

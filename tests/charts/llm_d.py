@@ -18,6 +18,8 @@ REVISION = "b968826d9c46dd6066d109eabc6255188de91218"
 SHIPPED = shipped()["llm-d-disaggregated"].read_text(encoding="utf-8")
 MULTIMODAL = shipped()["multimodal"].read_text(encoding="utf-8")
 BUCKET = "acme-weights"
+#: Secret with the certificate of a deployment behind a front door.
+CERTIFICATE_ARN = "arn:aws:secretsmanager:us-west-2:111122223333:secret:certificate-AbCdEf"
 ROUTER = "router"
 
 

@@ -22,7 +22,8 @@ class Sample(NamedTuple):
 
 
 def _of(plan: DeploymentPlan) -> Sample:
-    return Sample(deployment_values(plan, weights_bucket=llm_d.BUCKET), plan.release, plan.chart)
+    values = deployment_values(plan, weights_bucket=llm_d.BUCKET, certificate_arn=llm_d.CERTIFICATE_ARN)
+    return Sample(values, plan.release, plan.chart)
 
 
 SAMPLES = {

@@ -79,7 +79,8 @@ resources:
     periodSeconds: 10
     timeoutSeconds: 5
     failureThreshold: 3
-  {{- else }}
+  {{- else if not .sidecar.certificates }}
+  {{- /* The probes of the program pass through the one that admits known callers. */}}
   readinessProbe:
     tcpSocket:
       port: {{ (first .sidecar.ports).name }}
@@ -99,4 +100,10 @@ resources:
     readOnlyRootFilesystem: true
     capabilities:
       drop: [ALL]
+  {{- if .sidecar.certificates }}
+  volumeMounts:
+    - name: certificate
+      mountPath: {{ .certificate.folder }}
+      readOnly: true
+  {{- end }}
 {{- end }}

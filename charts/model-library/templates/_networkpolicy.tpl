@@ -21,7 +21,14 @@ spec:
             matchLabels:
               app.kubernetes.io/instance: {{ .root.Release.Name }}
     {{- $port := index (default dict .process.metricLabels) "inference-blueprints/metrics-port" }}
-    {{- if .reached }}
+    {{- if include "model-library.hasCertificate" .process }}
+    # The sidecar decides who is admitted, by certificate. Load balancers have addresses of the network, as pods have.
+    - ports:
+        {{- range .process.ports }}
+        - {port: {{ .number }}, protocol: TCP}
+        {{- end }}
+    {{- end }}
+    {{- if and .reached (not (include "model-library.hasCertificate" .process)) }}
     - ports:
         {{- range .process.ports }}
         - {port: {{ .number }}, protocol: TCP}

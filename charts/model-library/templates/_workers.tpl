@@ -62,8 +62,11 @@ spec:
           mountPath: /programs/weights
           readOnly: true
     {{- end }}
+    {{- if include "model-library.hasCertificate" (dict "sidecars" $sidecars) }}
+    {{- include "model-library.certificate" $.root | nindent 4 }}
+    {{- end }}
     {{- range $sidecars }}
-    {{- include "model-library.sidecar" (dict "sidecar" . "arguments" list) | nindent 4 }}
+    {{- include "model-library.sidecar" (dict "sidecar" . "arguments" list "certificate" $.root.Values.certificate) | nindent 4 }}
     {{- end }}
   {{- end }}
   containers:
@@ -125,6 +128,9 @@ spec:
     - name: artefacts-program
       configMap:
         name: {{ include "model-library.program" $.root }}
+    {{- end }}
+    {{- if include "model-library.hasCertificate" (dict "sidecars" $sidecars) }}
+    {{- include "model-library.certificateVolume" . | nindent 4 }}
     {{- end }}
     {{- with .awaitsWeights }}
     - name: weights

@@ -129,21 +129,24 @@ def _path(path: str) -> Document:
 def _health(admitted: AdmittedCallers) -> Document:
     """Return what passes health checks on, and nothing else."""
     is_get = {"name": ":method", "string_match": {"exact": "GET"}}
-    check = {"path": admitted.health_path, "headers": [is_get]}
+    checks = [
+        _to_program({"path": path, "headers": [is_get]}, timeout=f"{_HEALTH_SECONDS}s")
+        for path in admitted.health_paths
+    ]
     return {
         "codec_type": "HTTP1",
         "stream_idle_timeout": f"{_HEALTH_SECONDS}s",
-        "route_config": _routes([_to_program(check, timeout=f"{_HEALTH_SECONDS}s"), _nothing()]),
+        "route_config": _routes([*checks, _nothing()]),
         "http_filters": [_router()],
     }
 
 
 def _old_names(admitted: AdmittedCallers, until: str) -> Document:
-    """Return what passes the API on without a certificate until a day, also if nobody deploys then."""
+    """Return what passes the API on without a certificate until a time, also if nobody deploys then."""
     policy = {
         "principals": [{"any": True}],
         "permissions": [_path(each) for each in PATHS["door"]],
-        "condition": _before(f"{until}T00:00:00Z"),
+        "condition": _before(until),
     }
     return {
         "codec_type": "HTTP1",
@@ -154,16 +157,16 @@ def _old_names(admitted: AdmittedCallers, until: str) -> Document:
     }
 
 
-def _before(day: str) -> Document:
-    """Return the expression ``request.time < timestamp(day)`` as the syntax tree that Envoy takes (CEL)."""
+def _before(time: str) -> Document:
+    """Return the expression ``request.time < timestamp(time)`` as the syntax tree that Envoy takes (CEL)."""
     names = iter(range(1, 10))
 
     def node(**content: Any) -> Document:
         return {"id": next(names), **content}
 
-    time = node(select_expr={"operand": node(ident_expr={"name": "request"}), "field": "time"})
-    limit = node(call_expr={"function": "timestamp", "args": [node(const_expr={"string_value": day})]})
-    return node(call_expr={"function": "_<_", "args": [time, limit]})
+    now = node(select_expr={"operand": node(ident_expr={"name": "request"}), "field": "time"})
+    limit = node(call_expr={"function": "timestamp", "args": [node(const_expr={"string_value": time})]})
+    return node(call_expr={"function": "_<_", "args": [now, limit]})
 
 
 def _rules(policies: Iterable[tuple[str, Document]]) -> Document:

@@ -8,6 +8,15 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
+from inference_blueprints.render.callers.keeper import (
+    KEEPER_COMMAND,
+    KEEPER_MEMORY_MIB,
+    KEEPER_MILLICPU,
+    READY_COMMAND,
+    keeper_environment,
+    keeper_image,
+)
+from inference_blueprints.render.callers.sidecar import rendered_sidecars
 from inference_blueprints.render.eks.environment_entries import (
     EnvironmentEntry,
     MirrorEntry,
@@ -35,6 +44,7 @@ from inference_blueprints.serving.types import (
 )
 from inference_blueprints.serving.types.process_parts import Image, NonEmpty, NotNegative, Positive
 from inference_catalog.node_facts import ACCELERATORS_LABEL, POOL_LABEL, SYSTEM_ARCHITECTURE
+from inference_contracts.door_identities import FOLDER
 from inference_contracts.metric_labels import (
     METRICS_PORT_LABEL,
     POD_LABEL_PREFIX,
@@ -193,10 +203,40 @@ class ProcessValues(ProcessBase):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class CertificateValues:
+    """The container that keeps the certificate of a release in `folder`, until which others wait."""
+
+    image: Image
+    command: Annotated[tuple[str, ...], Field(min_length=1)]
+    ready_command: Annotated[tuple[str, ...], Field(min_length=1)]
+    environment: Mapping[str, str]
+    folder: Annotated[str, Field(pattern="^/")]
+    millicpu: Positive
+    memory_mib: Positive
+
+
+def certificate_values(secret_arn: str) -> CertificateValues:
+    """Return the values of the container that keeps a certificate.
+
+    secret_arn: ARN of its secret.
+    """
+    return CertificateValues(
+        image=keeper_image(),
+        command=KEEPER_COMMAND,
+        ready_command=READY_COMMAND,
+        environment=keeper_environment(secret_arn),
+        folder=FOLDER,
+        millicpu=KEEPER_MILLICPU,
+        memory_mib=KEEPER_MEMORY_MIB,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class _ModelValues:
     """Values that all charts have; `program` holds the text of each file that fills the node's cache."""
 
     secrets: tuple[SecretReference, ...]
+    certificate: CertificateValues | None = None
     weights_bucket: NonEmpty | None = None
     kv_cache_bucket: NonEmpty | None = None
     program: Annotated[Mapping[FileName, NonEmpty], Field(min_length=1)] | None = None
@@ -233,6 +273,7 @@ def deployment_values(
     kv_cache_bucket: str | None = None,
     observed_platform: str | None = None,
     shifted: bool = False,
+    certificate_arn: str | None = None,
 ) -> dict[str, Any]:
     """Return the values of a deployment's chart.
 
@@ -240,7 +281,9 @@ def deployment_values(
     kv_cache_bucket: Name of the model's KV cache bucket, if its workers share one.
     observed_platform: `metadata.name`, if pods are scraped: then they have the labels of their metrics.
     shifted: Whether the capacity shift sets the floors of elastic processes.
-    Raises ValueError if a process reads mirrored weights and there is no weights bucket.
+    certificate_arn: ARN of the secret with the certificate of the release, behind a front door.
+    Raises ValueError if a process reads mirrored weights and there is no weights bucket, or admits known
+        callers and there is no certificate.
     """
     caches = [process.node_cache for process in deployment.processes if process.node_cache]
     environments = [process.environment for process in deployment.processes]
@@ -250,7 +293,11 @@ def deployment_values(
     awaits = any(WeightsBucket() in environment.values() for environment in environments)
     if awaits and weights_bucket is None:
         raise ValueError(f"'{deployment.release}' reads or keeps files in S3: it needs weights_bucket")
+    admits = any(process.callers for process in deployment.processes)
+    if certificate_arn is None and admits:
+        raise ValueError(f"'{deployment.release}' admits known callers: it needs certificate_arn")
     shared: dict[str, Any] = {
+        "certificate": certificate_values(certificate_arn) if certificate_arn and admits else None,
         "secrets": secret_references(environments),
         "weights_bucket": weights_bucket if awaits else None,
         "kv_cache_bucket": kv_cache_bucket,
@@ -313,5 +360,6 @@ def _process_values(process: Process, labels: Mapping[str, str] | None, *, shift
         else None,
         scaling=_scaling_values(process.scaling, shifted=shifted) if process.scaling else None,
         lent=shifted and process.lent_most is not None,
-        **{each.name: getattr(process, each.name) for each in fields(ProcessBase)},
+        **{each.name: getattr(process, each.name) for each in fields(ProcessBase)}
+        | {"sidecars": rendered_sidecars(process)},
     )

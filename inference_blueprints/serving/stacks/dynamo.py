@@ -161,6 +161,7 @@ class Dynamo(ServingStack):
     )
     """Dynamo's name of each engine is also the name of its worker's Python module."""
     chart = "dynamo-model"
+    address_options = ("--http-host", "--http-port")
     fetching_from_any_host = frozenset(
         name for name, engine in ENGINES.items() if engine.fetches_from_any_host
     )

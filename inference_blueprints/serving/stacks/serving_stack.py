@@ -153,6 +153,9 @@ class ServingStack(ABC):
     runs_own_servers: bool = False
     """Whether the engines' own servers run, and not Dynamo's workers."""
 
+    address_options: tuple[str, str] = ("--host", "--port")
+    """Options of the entry point's program, or of the filter before it, with the address and the port."""
+
     fetching_from_any_host: frozenset[str] = frozenset()
     """Engines whose workers fetch images from any public host on this stack, by the blueprint's key."""
 

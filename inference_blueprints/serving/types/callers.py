@@ -23,10 +23,10 @@ class AdmittedCallers:
     """Who may call it."""
     port: Positive
     """Port at which it takes their connections."""
-    health_path: Annotated[str, Field(pattern="^/")]
-    """Path of its health check, which needs no certificate and has a port of its own."""
+    health_paths: Annotated[tuple[str, ...], Field(min_length=1)]
+    """Paths of its health checks, which need no certificate and have a port of their own."""
     silent_seconds: Positive
     """Longest time in which an answer may bring nothing."""
-    old_names_until: Annotated[str, Field(pattern="^[0-9]{4}-[0-9]{2}-[0-9]{2}$")] | None = None
-    """Day from which on nobody passes without a certificate. Until then, the models' load balancer reaches
-    the API at a port of its own. None without that port."""
+    old_names_until: Annotated[str, Field(pattern="^[-0-9]{10}T[:0-9]{8}Z$")] | None = None
+    """Time in UTC from which on nobody passes without a certificate. Until then, the models' load balancer
+    reaches the API at a port of its own. None without that port."""

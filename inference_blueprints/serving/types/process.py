@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from inference_blueprints.serving.types.callers import AdmittedCallers
 from inference_blueprints.serving.types.process_parts import (
     CompiledArtefacts,
     EnginePort,
@@ -163,6 +164,8 @@ class Sidecar:
     """Name of the port that answers gRPC's health protocol. None for a program without one."""
     address: Literal["127.0.0.1"] | None = None
     """Address at which it listens, if only the pod itself reaches it. None for every address of the pod."""
+    certificates: bool = False
+    """Whether it reads the certificate of its deployment, from `door_identities.FOLDER`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -277,6 +280,9 @@ class Process(ProcessBase):
     share: NotNegative | None = None
     """Replicas that count if the workers of a pool are added up that models share by the hour. None on other
     pools, where all count."""
+    callers: AdmittedCallers | None = None
+    """Who may call it behind the front door. Its program listens at the loopback address, and the sidecar
+    ``callers``, whose configuration the target renders, at its ports. None without a front door."""
     has_python: bool = True
     """Whether its image has Python, in which programs of a target can run."""
 

@@ -93,7 +93,8 @@ def _write(blueprint: Path, name: str, folder: Path) -> None:
         for deployment in model.deployments:
             values = folder / "values.json"
             values.write_text(
-                json.dumps(deployment_values(deployment, weights_bucket="weights")), encoding="utf-8"
+                json.dumps(deployment_values(deployment, weights_bucket="weights", certificate_arn="arn")),
+                encoding="utf-8",
             )
             chart = stage_chart(charts_directory() / deployment.chart, folder / "charts")
             command: list[str | Path] = [

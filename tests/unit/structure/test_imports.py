@@ -60,6 +60,8 @@ ALLOWED = {
     },
     # Runs beside the Prometheus of a platform on ECS: boto3 besides, which its image has.
     "runtime/discovery_roles": {"discovery_roles", CONTRACTS},
+    # boto3 besides, which its image has.
+    "runtime/certificate_files": {"certificate_files", CONTRACTS},
     # The text of a build, which has the standard library only.
     "runtime/door_certificates": {"door_certificates"},
     "runtime/task_targets": {"task_targets", CONTRACTS},
@@ -81,7 +83,8 @@ ALLOWED = {
 }
 #: Packages in `runtime/`, each a program.
 PROGRAMS = (
-    *("batch", "benchmark", "canary", "capacity_shift", "gpu_health", "image_build", "operations"),
+    *("batch", "benchmark", "canary", "capacity_shift", "certificate_files", "gpu_health", "image_build"),
+    "operations",
     *("discovery_roles", "door_certificates", "request_filter", "signals", "streaming", "task_start"),
     *("front_door", "key_api", "task_targets", "watched_object", "weights"),
 )

@@ -7,6 +7,7 @@ from typing import Any, Literal
 from pydantic import Field
 
 from inference_blueprints.spec.section import (
+    Choice,
     DoorKey,
     HttpsUrl,
     Name,
@@ -14,6 +15,7 @@ from inference_blueprints.spec.section import (
     PublicName,
     Section,
     TimeZone,
+    UtcTime,
     default,
 )
 from inference_contracts.door_configuration import Enforcement, StoreLoss
@@ -137,6 +139,26 @@ class FrontDoorUsage(Section):
     """Object Lock of the record of administration: nobody can delete or change it before `retentionDays`."""
 
 
+class NamesOfDoor(Section):
+    """The host names of the models lead to the door, which asks for a caller there too."""
+
+
+class NamesOfModels(Section):
+    """The host names of the models lead to the models, without callers and budgets, until all are moved."""
+
+    until: UtcTime
+    """Time from which on the models refuse these requests, also if nobody deploys then."""
+
+
+class OldHostNames(Choice):
+    """Where the host names lead that each model has without the front door."""
+
+    door: NamesOfDoor | None = None
+    """To the door."""
+    models: NamesOfModels | None = None
+    """To the models, until a time. This is also the way back."""
+
+
 class FrontDoor(Section):
     """One address for all models: callers, routing, budgets and usage. It requires a certificate."""
 
@@ -160,6 +182,5 @@ class FrontDoor(Section):
     """Replicas of the door. Without it, what the plan computes from the peaks of the models."""
     usage: FrontDoorUsage = default({})
     """Records of usage. Without it, they are kept for 400 days and hold no prompts."""
-    old_host_names: Literal["door", "models"] = "door"
-    """Where the host names that each model has without the front door lead: to the door, which asks for a
-    caller there too, or to the models, while callers are moved."""
+    old_host_names: OldHostNames = default({"door": {}})
+    """Where the host names that each model has without the front door lead. Without it, to the door."""

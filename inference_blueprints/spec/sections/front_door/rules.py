@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
+from datetime import datetime
 
 from inference_blueprints.spec.invalid_values import usable
 from inference_blueprints.spec.rule import rule
@@ -286,6 +287,19 @@ def _chosen(model: Model, target: FrontDoorTarget) -> list[Deployment]:
 
 def _may_be_empty(deployment: Deployment) -> bool:
     return deployment.is_lent and not any(each.minimum for each in deployment.workers.values())
+
+
+@rule
+def old_host_names_end(spec: Spec) -> Iterator[Finding]:
+    """Check that the time exists until which old host names lead to the models."""
+    names = spec.front_door.old_host_names.models if spec.front_door else None
+    if names is None:
+        return
+    try:
+        datetime.fromisoformat(names.until)
+    except ValueError:
+        message = f"got {quote(names.until)}, which no calendar has; state a day of a month that has it"
+        yield Finding((*_DOOR, "oldHostNames", "models", "until"), message)
 
 
 def _unknown(noun: str, name: str, names: Collection[str], path: Path) -> Iterator[Finding]:

@@ -1,0 +1,39 @@
+"""The container that keeps a certificate's files up to date, the same on every target."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from inference_blueprints.serving.packed_program import LOADER, packed_program
+from inference_catalog.ecs_images import ecs_image
+from inference_contracts.door_identities import FOLDER, FOLDER_VARIABLE, READY_LINK, SECRET_VARIABLE
+
+#: Name of the container.
+KEEPER: Final = "certificate"
+#: What it requests: vCPUs in thousandths, and memory, which is also its limit. boto3 takes most of it.
+KEEPER_MILLICPU: Final = 50
+KEEPER_MEMORY_MIB: Final = 128
+_MODULE: Final = "certificate_files"
+_PROGRAM_VARIABLE: Final = "CERTIFICATE_PROGRAM"
+_LOADER: Final = LOADER.format(text=f'os.environ.pop("{_PROGRAM_VARIABLE}")')
+#: Program and arguments. The image has boto3.
+KEEPER_COMMAND: Final = ("python3", "-c", _LOADER, _MODULE)
+#: Program that succeeds once the files are there.
+READY_COMMAND: Final = ("test", "-e", f"{FOLDER}/{READY_LINK}")
+
+
+def keeper_image() -> str:
+    """Return its image."""
+    return ecs_image("python")
+
+
+def keeper_environment(secret_arn: str) -> dict[str, str]:
+    """Return its variables.
+
+    secret_arn: ARN of the secret with the certificate, which may be a reference.
+    """
+    return {
+        FOLDER_VARIABLE: FOLDER,
+        _PROGRAM_VARIABLE: packed_program(_MODULE),
+        SECRET_VARIABLE: secret_arn,
+    }

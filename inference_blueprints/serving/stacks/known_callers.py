@@ -1,0 +1,154 @@
+"""The sidecar before an entry point behind the front door: Envoy, which admits known callers only.
+
+The program listens at the loopback address, which only containers of its own pod or task reach: they share
+one network (Kubernetes documentation, "Pods", "Pod networking"; Amazon ECS Developer Guide, "Amazon ECS task
+networking options", awsvpc). Entry points never run in the network of their host.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Final
+
+from inference_blueprints.serving.resolved import ResolvedWorkers
+from inference_blueprints.serving.traffic import own_deployments, serving_deployments
+from inference_blueprints.serving.types import (
+    CompiledArtefacts,
+    Port,
+    Probes,
+    Process,
+    Resources,
+    Sidecar,
+)
+from inference_blueprints.serving.types.callers import AdmittedCallers
+from inference_blueprints.spec.types import BatchQueue, Spec, StreamingJob
+from inference_catalog.catalogue import shipped
+from inference_contracts.door_identities import BEHIND_PORT, HEALTH_PORT, OLD_NAMES_PORT, Caller
+
+#: Name of the sidecar.
+CALLERS_SIDECAR: Final = "callers"
+_LOOPBACK: Final = "127.0.0.1"
+_HEALTH: Final = Port("health", HEALTH_PORT)
+_OLD_NAMES: Final = Port("old-names", OLD_NAMES_PORT)
+_CPU, _MEMORY_MIB = 1, 512
+
+
+def behind_known_callers(
+    process: Process, resolved: ResolvedWorkers, *, host_option: str, port_option: str
+) -> Process:
+    """Return an entry point whose program only its sidecar reaches.
+
+    process: The entry point.
+    resolved: Workers of its deployment, whose blueprint has a front door.
+    host_option, port_option: Options of its program, or of the filter before it.
+    Raises ValueError if its program has no port.
+    """
+    old_names = _old_names_until(resolved.blueprint.spec)
+    port, *others = process.ports
+    checks = process.probes
+    admitted = AdmittedCallers(
+        platform=resolved.blueprint.metadata.name,
+        release=resolved.release,
+        callers=tuple(admitted_callers(resolved)),
+        port=port.number,
+        health_paths=tuple(sorted({checks.startup.path, checks.readiness.path, checks.liveness.path})),
+        # Nothing arrives until the end of an answer that is not streamed.
+        silent_seconds=process.termination_grace_seconds,
+        old_names_until=old_names,
+    )
+    return replace(
+        process,
+        arguments=_at_loopback(process.arguments, host_option, port_option, port.number),
+        ports=(port, *others, _HEALTH, *((_OLD_NAMES,) if old_names else ())),
+        probes=Probes(
+            startup=replace(checks.startup, port=_HEALTH.name),
+            readiness=replace(checks.readiness, port=_HEALTH.name),
+            liveness=replace(checks.liveness, port=_HEALTH.name),
+        ),
+        # On a pool, its share of the node is all that there is; system nodes have room for more.
+        resources=_beside(process.resources) if process.pool else process.resources,
+        artefacts=_asks_behind(process.artefacts, port.number) if process.artefacts else None,
+        sidecars=(*process.sidecars, _sidecar(port)),
+        callers=admitted,
+    )
+
+
+def admitted_callers(resolved: ResolvedWorkers) -> Iterator[Caller]:
+    """Yield who may call a deployment itself.
+
+    Queues and streaming jobs call deployments of their own. Where real time comes in too, they go through the
+    door, which knows what is free and who comes first.
+    """
+    spec, model, name = resolved.blueprint.spec, resolved.model, resolved.deployment.name
+    own = own_deployments(spec, model)
+    if name in own or name in _named_by_the_door(spec, model.name):
+        yield "door"
+    if spec.observability:
+        yield "prometheus"
+        if spec.observability.canary:
+            yield "canary"
+    yield from ("benchmark", "verify")
+    queues = spec.batch.queues if spec.batch else []
+    if any(_is_its_own(spec, each, model.name, name, own) for each in queues):
+        yield "batch"
+    if any(_is_its_own(spec, each, model.name, name, own) for each in spec.streaming):
+        yield "streaming"
+
+
+def _is_its_own(
+    spec: Spec, way: BatchQueue | StreamingJob, model: str, deployment: str, own: Sequence[str]
+) -> bool:
+    """Whether a deployment answers a queue or a job, and nobody else."""
+    return way.model == model and deployment not in own and deployment in serving_deployments(spec, way)
+
+
+def _named_by_the_door(spec: Spec, model: str) -> Iterator[str]:
+    for public in spec.front_door.models if spec.front_door else ():
+        yield from (each.deployment for each in public.to if each.model == model and each.deployment)
+
+
+def _old_names_until(spec: Spec) -> str | None:
+    names = spec.front_door.old_host_names.models if spec.front_door else None
+    return names.until if names else None
+
+
+def _at_loopback(words: Sequence[str], host_option: str, port_option: str, port: int) -> tuple[str, ...]:
+    """Return arguments with which a program listens at the loopback address, at `BEHIND_PORT`."""
+    kept = list(words)
+    if host_option in kept:
+        place = kept.index(host_option)
+        del kept[place : place + 2]
+    if port_option not in kept or kept[kept.index(port_option) + 1] != str(port):
+        raise ValueError(f"the arguments do not have {port_option} {port}: {' '.join(words)}")
+    kept[kept.index(port_option) + 1] = str(BEHIND_PORT)
+    # First, because the words after an option of the filter may be those of its program.
+    place = kept.index(port_option)
+    return (*kept[:place], host_option, _LOOPBACK, *kept[place:])
+
+
+def _beside(whole: Resources) -> Resources:
+    return replace(whole, cpu=max(1, whole.cpu - _CPU), memory_mib=whole.memory_mib - _MEMORY_MIB)
+
+
+def _asks_behind(artefacts: CompiledArtefacts, port: int) -> CompiledArtefacts:
+    """Return what a compiler keeps, with the address at which its pod answers."""
+    changed = {
+        name: value.replace(f"{_LOOPBACK}:{port}", f"{_LOOPBACK}:{BEHIND_PORT}")
+        if isinstance(value, str)
+        else value
+        for name, value in artefacts.environment.items()
+    }
+    return replace(artefacts, environment=changed)
+
+
+def _sidecar(port: Port) -> Sidecar:
+    return Sidecar(
+        name=CALLERS_SIDECAR,
+        image=shipped().component_images["envoy"].address,
+        arguments=("--disable-hot-restart", "--log-level", "warn"),
+        ports=(Port(CALLERS_SIDECAR, port.number),),
+        cpu=_CPU,
+        memory_mib=_MEMORY_MIB,
+        certificates=True,
+    )

@@ -1,0 +1,1 @@
+"""Keeps the files of a certificate as its secret has them."""
