@@ -17,8 +17,9 @@ from stacks.network_stack import NetworkStack
 from stacks.target_stacks import Foundation, TargetStacks, stack_name
 from stacks.worker_compute import WorkerCompute
 
-if TYPE_CHECKING:  # only some blueprints need the services that it imports
+if TYPE_CHECKING:  # only some blueprints need the services that they import
     from inference_constructs.signals import SignalAccess
+    from stacks.certificates_stack import CertificatesStack
 
 #: Days for which logs of streaming are kept without `observability`.
 _LOG_DAYS = 90
@@ -82,7 +83,8 @@ class PlatformStacks:
         )
         signals = self._add_stores(data, network)
         target = TARGETS[self._spec.cluster.chosen]()
-        stacks = target(Foundation(app, blueprint, plan, self._env, self._tags, data, network))
+        certificates = self._add_certificates(plan)
+        stacks = target(Foundation(app, blueprint, plan, self._env, self._tags, data, network, certificates))
         compute = stacks.add()
         self._add_batch(plan, data, network, signals, compute)
         self._add_streaming(data, network, signals)
@@ -94,6 +96,20 @@ class PlatformStacks:
         for stack in self._app.node.children:
             if isinstance(stack, cdk.Stack):
                 stack.add_stack_tag(PLATFORM_TAG, self._name)
+
+    def _add_certificates(self, plan: ServingPlan) -> CertificatesStack | None:
+        """Add the certificates with which callers of models are known, if the blueprint has a front door."""
+        if plan.front_door is None:
+            return None
+        from stacks.certificates_stack import CertificatesStack
+
+        return CertificatesStack(
+            self._app,
+            stack_name(self._name, "Certificates"),
+            platform=self._name,
+            plan=plan,
+            env=self._env,
+        )
 
     def _add_stores(self, data: DataStack, network: NetworkStack) -> SignalAccess | None:
         """Add the signal store, if the blueprint has one."""

@@ -17,8 +17,9 @@ from stacks.data_stack import DataStack
 from stacks.network_stack import NetworkStack
 from stacks.worker_compute import WorkerCompute
 
-if TYPE_CHECKING:  # only some blueprints need the services that it imports
+if TYPE_CHECKING:  # only some blueprints need the services that they import
     from inference_constructs.operations import ControlledCluster
+    from stacks.certificates_stack import CertificatesStack
 
 
 def stack_name(platform: str, stack: str) -> str:
@@ -42,6 +43,13 @@ class Foundation:
     network: NetworkStack
     """`data`, `network`: The stack with keys and buckets, and the stack with the VPC and its load
     balancer."""
+    certificates: CertificatesStack | None = None
+    """The stack with the certificates of callers. None without a front door."""
+
+    @property
+    def certificate_arns(self) -> Mapping[str, str]:
+        """ARN of the secret of each caller, and of each deployment by its release; none without a door."""
+        return self.certificates.secret_arns if self.certificates else {}
 
     def stack_name(self, stack: str) -> str:
         """Return the name of a stack. It starts with the platform's name, which is unique in an account.

@@ -174,6 +174,7 @@ class EksStacks(TargetStacks):
                 if self._foundation.blueprint.spec.observability
                 else None,
                 shifted=self._acting_shift is not None,
+                certificate_arns=self._foundation.certificate_arns,
                 env=self._foundation.env,
             )
             stack.add_stack_dependency(after)

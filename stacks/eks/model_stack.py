@@ -16,10 +16,10 @@ from inference_blueprints.serving.types import DeploymentPlan, ModelPlan
 from inference_blueprints.spec.types import Weights
 from inference_catalog.charts import charts
 from inference_constructs import acknowledge_grants
-from inference_constructs.eks import KubectlAccess
+from inference_constructs.eks import KubectlAccess, PodIdentity
 from inference_constructs.helm import HelmRelease
 from inference_constructs.network import Gateway
-from inference_constructs.serving import Backend, ModelRoute, WeightsIdentity
+from inference_constructs.serving import Backend, ModelRoute, WeightsIdentity, read_certificates
 from inference_constructs.storage import CacheBucket, WeightsMirrorJob
 from stacks.shared_parts import ModelAddresses, add_kv_cache, artefact_prefixes, mirror_address
 
@@ -42,6 +42,8 @@ class ModelStack(cdk.Stack):
     addresses: Where requests to its deployments come in.
     observed_platform: `metadata.name`, if the model's pods are scraped; None without observability.
     shifted: Whether the capacity shift sets the floors of elastic workers.
+    certificate_arns: ARN of the secret with the certificate of each deployment, by its release. Empty without
+        a front door.
     """
 
     def __init__(
@@ -58,6 +60,7 @@ class ModelStack(cdk.Stack):
         addresses: ModelAddresses,
         observed_platform: str | None,
         shifted: bool,
+        certificate_arns: Mapping[str, str],
         env: cdk.Environment,
     ) -> None:
         super().__init__(scope, construct_id, env=env)
@@ -85,15 +88,35 @@ class ModelStack(cdk.Stack):
                 self._mirror(access.cluster_name, cluster, plan.weights_mirror, weights, variables)
             )
         cache = add_kv_cache(self, plan.shared_kv_cache, encryption_key)
-        if weights.in_s3 or weights.token_secret_arn or cache or artefacts:
+        # A router of llm-d has a service account of its own; other entry points have that of their workers.
+        routed = [each for each in plan.deployments if each.picker and each.release in certificate_arns]
+        own = [
+            certificate_arns[each.release]
+            for each in plan.deployments
+            if each not in routed and each.release in certificate_arns
+        ]
+        if weights.in_s3 or weights.token_secret_arn or cache or artefacts or own:
             earlier.append(
                 self._identity(
-                    access.cluster_name, plan, weights, variables, cache=cache, artefacts=artefacts
+                    access.cluster_name,
+                    plan,
+                    weights,
+                    variables,
+                    cache=cache,
+                    artefacts=artefacts,
+                    certificates=own,
                 )
             )
+        for each in routed:
+            earlier.append(self._router_identity(access.cluster_name, each, certificate_arns[each.release]))
         if cache:
             variables["kv_cache_bucket"] = cache.bucket_name
-        target = EksTarget(**variables, observed_platform=observed_platform, shifted=shifted)
+        target = EksTarget(
+            **variables,
+            observed_platform=observed_platform,
+            shifted=shifted,
+            certificate_arns=certificate_arns,
+        )
         for deployment, chart_values in zip(plan.deployments, target.render(plan), strict=True):
             HelmRelease(
                 self,
@@ -135,6 +158,7 @@ class ModelStack(cdk.Stack):
         *,
         cache: CacheBucket | None,
         artefacts: Sequence[str],
+        certificates: Sequence[str],
     ) -> WeightsIdentity:
         """Let all pods read weights and secrets, share the KV cache and keep compiled artefacts.
 
@@ -151,11 +175,25 @@ class ModelStack(cdk.Stack):
             has_manifest=mirror is not None,
             secret_arn=None if mirror else weights.token_secret_arn,
             artefact_prefixes=artefacts,
+            certificate_arns=certificates,
         )
         if cache:
             grant = cache.grant_read_write(identity)
             acknowledge_grants(identity, [grant], "Pods share all objects in the bucket of the KV cache.")
         return identity
+
+    def _router_identity(
+        self, cluster_name: str, deployment: DeploymentPlan, certificate_arn: str
+    ) -> PodIdentity:
+        """Let a router of llm-d read the certificate that it shows."""
+        return PodIdentity(
+            self,
+            f"Router-{deployment.name}",
+            cluster_name=cluster_name,
+            namespace=_NAMESPACE,
+            service_accounts=[f"{deployment.release}-{deployment.entry_point.name}"],
+            statements=[read_certificates([certificate_arn])],
+        )
 
 
 def _backend(deployment: DeploymentPlan) -> Backend:

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 from inference_constructs.lazy_names import lazy_names
 
 if TYPE_CHECKING:
+    from inference_constructs.serving.caller_certificates import CallerCertificates, CertifiedIdentity
     from inference_constructs.serving.model_route import (
         Backend,
         FurtherAddress,
@@ -14,12 +15,18 @@ if TYPE_CHECKING:
         listener_priorities,
     )
     from inference_constructs.serving.weights_identity import WeightsIdentity
-    from inference_constructs.serving.weights_permissions import keep_artefacts, read_weights
+    from inference_constructs.serving.weights_permissions import (
+        keep_artefacts,
+        read_certificates,
+        read_weights,
+    )
 else:
     __getattr__ = lazy_names(__name__, __file__)
 
 __all__ = [
     "Backend",
+    "CallerCertificates",
+    "CertifiedIdentity",
     "FurtherAddress",
     "ModelRoute",
     "ModelTarget",
@@ -27,5 +34,6 @@ __all__ = [
     "WeightsIdentity",
     "keep_artefacts",
     "listener_priorities",
+    "read_certificates",
     "read_weights",
 ]

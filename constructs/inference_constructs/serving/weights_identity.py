@@ -9,7 +9,12 @@ from constructs import Construct
 
 from inference_constructs.eks.pod_identity import PodIdentity
 from inference_constructs.findings import acknowledge_wildcards
-from inference_constructs.serving.weights_permissions import keep_artefacts, read_secret, read_weights
+from inference_constructs.serving.weights_permissions import (
+    keep_artefacts,
+    read_certificates,
+    read_secret,
+    read_weights,
+)
 
 
 class WeightsIdentity(PodIdentity):
@@ -29,6 +34,8 @@ class WeightsIdentity(PodIdentity):
         Secret with the download token, if the weights are gated.
     artefact_prefixes
         ``s3://bucket/prefix`` of the compiled artefacts that the pods keep.
+    certificate_arns
+        Secrets with the certificates that sidecars of the pods show to callers.
     """
 
     def __init__(
@@ -43,6 +50,7 @@ class WeightsIdentity(PodIdentity):
         has_manifest: bool = False,
         secret_arn: str | None = None,
         artefact_prefixes: Sequence[str] = (),
+        certificate_arns: Sequence[str] = (),
     ) -> None:
         stack = cdk.Stack.of(scope)
         statements = [
@@ -53,6 +61,7 @@ class WeightsIdentity(PodIdentity):
                 for index, prefix in enumerate(artefact_prefixes)
                 for statement in keep_artefacts(stack, prefix, str(index))
             ),
+            *([read_certificates(certificate_arns)] if certificate_arns else []),
         ]
         super().__init__(
             scope,

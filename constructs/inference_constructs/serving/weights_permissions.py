@@ -158,6 +158,16 @@ def read_secret(stack: cdk.Stack, secret_arn: str) -> list[Statement]:
     ]
 
 
+def read_certificates(secret_arns: Sequence[str]) -> Statement:
+    """Return the statement to read secrets of the platform, which have the key of the account."""
+    return {
+        "Sid": "ReadCertificates",
+        "Effect": "Allow",
+        "Action": "secretsmanager:GetSecretValue",
+        "Resource": list(secret_arns),
+    }
+
+
 def use_key(
     stack: cdk.Stack, sid: str, service: str, actions: str | list[str], context: Mapping[str, list[str]]
 ) -> Statement:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
 from typing import Any
 
 from inference_blueprints.render.eks.prometheus_size import series_findings
@@ -20,6 +21,7 @@ class EksTarget(Target[dict[str, Any]]):
     kv_cache_bucket: Name of the model's KV cache bucket. None if its workers share none.
     observed_platform: `metadata.name`, if the pods are scraped; None without observability.
     shifted: Whether the capacity shift sets the floors of elastic processes.
+    certificate_arns: ARN of the secret with the certificate of each release. Empty without a front door.
     """
 
     def __init__(
@@ -29,11 +31,13 @@ class EksTarget(Target[dict[str, Any]]):
         kv_cache_bucket: str | None = None,
         observed_platform: str | None = None,
         shifted: bool = False,
+        certificate_arns: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
         self._weights_bucket = weights_bucket
         self._kv_cache_bucket = kv_cache_bucket
         self._observed_platform = observed_platform
         self._shifted = shifted
+        self._certificate_arns = certificate_arns
 
     @classmethod
     def findings(cls, blueprint: Blueprint) -> Iterator[Finding]:
@@ -47,7 +51,8 @@ class EksTarget(Target[dict[str, Any]]):
     def render(self, model: ModelPlan) -> tuple[dict[str, Any], ...]:
         """Return the values of each deployment's chart, in the order of the plan.
 
-        Raises ValueError if a process waits for mirrored weights and there is no weights bucket.
+        Raises ValueError if a process waits for mirrored weights and there is no weights bucket, or admits
+            known callers and has no certificate.
         """
         from inference_blueprints.render.eks.model_values import deployment_values
 
@@ -58,6 +63,7 @@ class EksTarget(Target[dict[str, Any]]):
                 kv_cache_bucket=self._kv_cache_bucket,
                 observed_platform=self._observed_platform,
                 shifted=self._shifted,
+                certificate_arn=self._certificate_arns.get(deployment.release),
             )
             for deployment in model.deployments
         )
