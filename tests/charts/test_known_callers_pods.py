@@ -7,6 +7,7 @@ The certificates' rotation and what the sidecar refuses are tried with real proc
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 
@@ -40,6 +41,13 @@ def planned(kind: str, door: str = "{}") -> DeploymentPlan:
     """Return the first deployment of a blueprint, with a front door."""
     text = f"{TEXTS[kind].rstrip()}\n  frontDoor: {door}\n"
     assert "\n  network:" not in text
+    assert "\n    weights:" in text
+    rates = "rates: {usdPerMillionInputTokens: 0.1, usdPerMillionOutputTokens: 0.4}"
+    # A queue may state prices too, which are then the model's.
+    stated = re.search(r"rates: \{.*?\}", text)
+    text = text.replace("\n    weights:", f"\n    {stated[0] if stated else rates}\n    weights:")
+    if "\n  teams:" not in text:
+        text += "  teams: [{name: shop, monthlyBudgetUsd: 2000}]\n"
     region = text.partition("region: ")[2].partition("}")[0].partition(",")[0].strip()
     text = text.replace("spec:\n", f"spec:\n{NETWORK.replace('us-west-2', region)}", 1)
     plan = build_plan(parse_blueprint(text, "blueprint.yaml").blueprint)

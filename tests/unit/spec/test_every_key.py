@@ -24,6 +24,7 @@ from inference_blueprints.spec.types import (
     ExpressKafka,
     Kafka,
     Network,
+    OldHostNames,
     StreamedRequests,
 )
 from inference_blueprints.spec.wording import path_text
@@ -44,6 +45,7 @@ LEFT_OUT: dict[tuple[type[Section], str], str] = {
     **{(EcsCluster, key): "excludes eks" for key in keys(EcsCluster)},
     (Kafka, "express"): "excludes existing",
     (ExpressKafka, "brokers"): "excludes existing",
+    (OldHostNames, "door"): "excludes models",
     (ExpressKafka, "instanceType"): "excludes existing",
 }
 

@@ -238,12 +238,13 @@ def door_has_a_time_zone(spec: Spec) -> Iterator[Finding]:
 @rule
 def old_names_lead_around_the_door(spec: Spec) -> Iterator[Finding]:
     """Warn while the models answer at their own host names, without a key."""
-    if spec.front_door and spec.front_door.old_host_names == "models":
+    names = spec.front_door.old_host_names.models if spec.front_door else None
+    if names:
         message = (
-            "whoever reaches the load balancer calls the models at their own host names, without a key and "
-            "outside every budget; set it to 'door' when all callers have moved"
+            f"until {names.until}, whoever reaches the load balancer calls the models at their own host "
+            "names, without a key and outside every budget; remove it when all callers have moved"
         )
-        yield Finding((*_DOOR, "oldHostNames"), message, "warning")
+        yield Finding((*_DOOR, "oldHostNames", "models"), message, "warning")
 
 
 @rule
@@ -293,7 +294,7 @@ def _may_be_empty(deployment: Deployment) -> bool:
 def old_host_names_end(spec: Spec) -> Iterator[Finding]:
     """Check that the time exists until which old host names lead to the models."""
     names = spec.front_door.old_host_names.models if spec.front_door else None
-    if names is None:
+    if names is None or not isinstance(names.until, str):
         return
     try:
         datetime.fromisoformat(names.until)
