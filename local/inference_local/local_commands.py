@@ -84,7 +84,8 @@ def up(
             "--port",
             min=1024,
             max=65535,
-            help="Port of the first model's endpoint; others take the next ones. Default: free ports.",
+            help="Port of the front door, or of the first model's endpoint; others take the next ones. "
+            "Default: free ports.",
         ),
     ] = None,
     full: Full = False,
@@ -156,6 +157,8 @@ def status(run_directory: RunDirectory = DEFAULT_RUN_DIRECTORY, output: OutputOp
         print("nothing is running; start it with: blueprints local up NAME_OR_PATH")
     else:
         print(f"{state.blueprint}: {state.phase} (process {state.pid})")
+        if state.door:
+            print(f"front door  {state.door.base_url}")
         for model in state.models:
             print(f"{model.name}  {model.base_url}")
         if state.batch:
@@ -170,7 +173,8 @@ def status(run_directory: RunDirectory = DEFAULT_RUN_DIRECTORY, output: OutputOp
 def env(run_directory: RunDirectory = DEFAULT_RUN_DIRECTORY, output: OutputOption = Output.TEXT) -> None:
     """Print the variables with which clients use the running platform: eval "$(blueprints local env)".
 
-    They are those of OpenAI's clients for the first model, of AWS clients, and of the signal library.
+    They are those of OpenAI's clients for the front door, or without one for the first model, of AWS clients,
+    and of the signal library.
     """
     import shlex
 

@@ -16,8 +16,18 @@ from inference_blueprints.spec.derived import controllers_of
 from inference_contracts.operations_names import CONTROLLERS
 from inference_local import platform_steps
 from inference_local.processes.child_processes import ProcessGroup, Restarts
-from inference_local.run_state import RunningBatch, RunningSignals
-from inference_local.run_steps import BATCH_JOBS, CONTROL_PLANE, EMULATOR, KILLS, STACKS, TEMPLATES, Steps
+from inference_local.run_state import RunningBatch, RunningDoor, RunningSignals
+from inference_local.run_steps import (
+    BATCH_JOBS,
+    CALLERS,
+    CONTROL_PLANE,
+    EMULATOR,
+    FRONT_DOOR,
+    KILLS,
+    STACKS,
+    TEMPLATES,
+    Steps,
+)
 from inference_local.serving.engine_kind import EngineKind
 from inference_local.serving.local_endpoint import LocalEndpoint, ServedProcess
 from inference_local.serving.local_serving import LocalServing
@@ -31,6 +41,8 @@ if TYPE_CHECKING:
     from inference_local.batch.local_batch import LocalBatch
     from inference_local.controllers.controlled_run import ControlledRun
     from inference_local.emulator.emulator import Emulator
+    from inference_local.front_door.front_door_outcome import FrontDoorOutcome
+    from inference_local.front_door.front_door_run import LocalFrontDoor
     from inference_local.prometheus.local_prometheus import LocalPrometheus, ScrapeTarget
     from inference_local.scaling.elastic_run import ElasticRun
     from inference_local.scaling.local_shift import LocalShift
@@ -54,6 +66,8 @@ class Deployed:
     """Its frontends and worker processes."""
     environment: Mapping[str, str] = field(default_factory=dict)
     """Variables that point AWS clients at the emulator."""
+    door: RunningDoor | None = None
+    """The front door. None if the blueprint has none."""
 
 
 class LocalPlatform:
@@ -65,7 +79,8 @@ class LocalPlatform:
     engines: The engines. By default, simulated ones.
     control_plane: Whether the EKS cluster is a real Kubernetes API server with fake nodes. Otherwise, objects
         are only recorded.
-    port: Port of the first model's endpoint; those of further models follow it. None for free ports.
+    port: Port of the first model's endpoint; those of further models follow it. With a front door, its port.
+        None for free ports.
     """
 
     def __init__(
@@ -91,6 +106,7 @@ class LocalPlatform:
         self._batch: LocalBatch | None = None
         self._emulator: Emulator | None = None
         self._shift: LocalShift | None = None
+        self._front_door: LocalFrontDoor | None = None
 
     def __enter__(self) -> Self:
         return self
@@ -113,7 +129,13 @@ class LocalPlatform:
         """What the steps of `serve` and `deploy` do."""
         prepares = [self._engines.preparation] if self._engines.preparation else []
         builds = [CONTROL_PLANE] if self._control_plane else []
-        return (*prepares, self.serving_title, *builds, TEMPLATES, EMULATOR, STACKS)
+        doors = [FRONT_DOOR] if self.has_front_door else []
+        return (*prepares, self.serving_title, *builds, TEMPLATES, EMULATOR, STACKS, *doors)
+
+    @property
+    def has_front_door(self) -> bool:
+        """Whether callers come through a front door."""
+        return self._plan.front_door is not None
 
     @property
     def runs_batch(self) -> bool:
@@ -145,7 +167,7 @@ class LocalPlatform:
                 self._directory / "serving",
                 processes,
                 engines=self._engines,
-                port=self._port,
+                port=None if self.has_front_door else self._port,
             )
             self._serving = self._resources.enter_context(serving)
             self._checks.append(serving.check)
@@ -184,17 +206,21 @@ class LocalPlatform:
             if self._loaded.blueprint.spec.capacity_shift and self.runs_batch and not self.is_controlled:
                 # It reaches no cluster here, and would take all places from batch each minute.
                 deployed_function(assembly, emulator, MINUTE_HANDLERS["shift"]).stop(emulator)
+        front_door = self._start_front_door(steps)
+        if front_door is not None:
+            parts += front_door.door.parts()
         described = emulator_parts.describe(
             assembly, emulator.recorded_releases(), control_plane=self._control_plane
         )
         return Deployed(
             endpoints,
             (*parts, *described),
-            serving.replacements(),
+            (*serving.replacements(), *(front_door.scenario.replacements if front_door else ())),
             self._batch.running if self._batch else None,
             self._batch.running_signals if self._batch else None,
             serving.served_processes(),
             emulator.environment(),
+            front_door.running if front_door else None,
         )
 
     @property
@@ -333,6 +359,24 @@ class LocalPlatform:
             step.result = f"{requests} requests" + ("" if whole else ", not all answered exactly once")
         return outcomes
 
+    def run_front_door(self, steps: Steps) -> FrontDoorOutcome | None:
+        """Let all teams call through the front door while a replica is killed. Return None without a door.
+
+        steps: Where progress is shown: one step, if there is a door.
+        Raises RuntimeError before `deploy`. Raises ProcessDied if a process ends that was not killed. Raises
+            NotReady if a killed replica does not start again.
+        """
+        if not self.has_front_door:
+            return None
+        if self._front_door is None:
+            raise RuntimeError("the front door does not run")
+        with steps.step(CALLERS) as step:
+            outcome = self._front_door.run(
+                lambda what: step.update(detail=what), timed=self._engines.has_times
+            )
+            step.result = f"{outcome.requests} requests, {outcome.failures} failed, {outcome.refused} refused"
+        return outcome
+
     def kill_workers(self, steps: Steps, *, replace: bool) -> tuple[WorkerLoss, ...]:
         """Kill one worker process per role while streams are in flight, and count their outcomes.
 
@@ -359,8 +403,9 @@ class LocalPlatform:
         return Restarts(self._processes, say)
 
     def restart_workers(self, restarts: Restarts) -> None:
-        """Start workers of models and of batch again that have ended, as the cluster does."""
-        for workers in (self._serving, self._batch):
+        """Start workers of models and of batch, and parts of the front door, again that have ended."""
+        door = self._front_door.door if self._front_door else None
+        for workers in (self._serving, self._batch, door):
             if workers is not None:
                 workers.restart_ended(restarts)
 
@@ -390,6 +435,28 @@ class LocalPlatform:
         return platform_steps.start_prometheus(
             steps, self._directory / "prometheus", self._processes, targets, rules
         )
+
+    def _start_front_door(self, steps: Steps) -> LocalFrontDoor | None:
+        """Start the front door of the plan. None without one."""
+        plan = self._plan.front_door
+        if plan is None:
+            return None
+        from inference_local.front_door.front_door_run import start_front_door
+
+        with steps.step(FRONT_DOOR) as step:
+            self._front_door = start_front_door(
+                self._loaded.blueprint,
+                plan,
+                self.serving,
+                self._deployed(),
+                directory=self._directory / "front-door",
+                processes=self._processes,
+                port=self._port,
+                enter=self._resources.enter_context,
+                on_progress=lambda what: step.update(detail=what),
+            )
+            step.result = self._front_door.door.base_url
+        return self._front_door
 
     def _emulate(self, steps: Steps) -> Emulator:
         from inference_local.emulator.emulator import DEFAULT_ACCOUNT, Emulator

@@ -29,6 +29,7 @@ from inference_local.batch.batch_outcome import BatchOutcome
 from inference_local.controllers.controller_outcomes import (
     ControllerOutcomes,
 )
+from inference_local.front_door.front_door_outcome import FrontDoorOutcome
 from inference_local.real_time.real_time_outcome import RealTimeOutcome
 from inference_local.real_time.real_time_run import real_time_models, run_real_time
 from inference_local.report.html import render_html
@@ -160,6 +161,7 @@ def write_report(
     scaling: ScalingOutcome | None = None,
     controllers: ControllerOutcomes | None = None,
     callers: CallerOutcomes = NO_CALLERS,
+    front_door: FrontDoorOutcome | None = None,
 ) -> Report:
     """Write ``report.json`` and ``report.html``.
 
@@ -172,6 +174,7 @@ def write_report(
     scaling: How workers followed the load. None if their number was fixed.
     controllers: What the controllers did. None if they did not run.
     callers: What callers with a deadline and streaming jobs got.
+    front_door: What callers got through the front door. None without one.
     """
     report = build_report(
         blueprint=loaded.file,
@@ -187,6 +190,7 @@ def write_report(
         controllers=controllers,
         real_time=callers.real_time,
         streaming=callers.streaming,
+        front_door=front_door,
     )
     (run_directory / "report.json").write_text(json.dumps(as_dict(report), indent=2), encoding="utf-8")
     (run_directory / "report.html").write_text(render_html(report, runs), encoding="utf-8")

@@ -30,10 +30,11 @@ from inference_local.processes.interruption import Interrupted
 from inference_local.report.report_builder import curl_line
 from inference_local.report.report_types import ModelRun, Report
 from inference_local.report.terminal import Answering, print_answering, print_report, print_summary
-from inference_local.run_state import RunningModel, RunState, claim
+from inference_local.run_state import RunningDoor, RunningModel, RunState, claim
 from inference_local.run_steps import (
     BATCH_BESIDE,
     BATCH_JOBS,
+    CALLERS,
     CLICKS,
     CLIENTS,
     KILLS,
@@ -48,6 +49,7 @@ from inference_local.run_steps import (
 from inference_local.serving.engine_kind import EngineKind
 from inference_local.serving.engine_kinds import ENGINE_KINDS, engine_kind
 from inference_local.serving.engine_names import EngineName
+from inference_local.serving.local_endpoint import LocalEndpoint
 from inference_local.serving.platform_parts import PlatformPart
 from inference_local.serving.readiness import NotReady
 from inference_local.serving.serving_parts import in_short
@@ -84,7 +86,8 @@ def run(
     engines: The engines that serve the models.
     control_plane: Whether to deploy to a real Kubernetes API server.
     gguf: A file of GGUF to serve in place of random weights.
-    port: Port of the first model's endpoint; those of further models follow it. None for free ports.
+    port: Port of the first model's endpoint; those of further models follow it. With a front door, its port.
+        None for free ports.
     full: Whether to print the whole report in place of ten lines.
     Raises UserError if a step fails, the blueprint has no Kubernetes API server, or this machine lacks
         something. No process is left running.
@@ -117,8 +120,11 @@ def run(
                     batch=deployed.batch,
                     signals=deployed.signals,
                     environment=deployed.environment,
+                    door=deployed.door,
                 )
                 right.publish(ready)
+                if deployed.door is not None:
+                    _say_door(deployed.door, run_directory.resolve() / "front-door" / "logs", console)
                 for line in _usage(deployed, run_directory):
                     console.print(line, soft_wrap=True, markup=False, highlight=False)
                 report, parts = _load(
@@ -149,6 +155,27 @@ def _serve(platform: LocalPlatform, steps: Steps, state: RunState, console: Cons
     """Start the engines, and print where they answer. Return the state of the run with them."""
     endpoints = platform.serve(steps)
     serving = platform.serving
+    if platform.has_front_door:  # callers have its address, and no model's
+        names = ", ".join(each.model for each in endpoints)
+        console.print(f"{names}: {in_short(serving.deployments)}; log: {shown(serving.logs)}", markup=False)
+        console.print("The front door follows the stacks. Ctrl-C ends everything.")
+    else:
+        _say_answering(platform, endpoints, console)
+    return replace(
+        state,
+        models=tuple(
+            RunningModel(endpoint.model, endpoint.base_url, endpoint.context_length, endpoint.addresses)
+            for endpoint in endpoints
+        ),
+        parts=serving.parts(),
+        replacements=serving.replacements(),
+        processes=serving.served_processes(),
+    )
+
+
+def _say_answering(platform: LocalPlatform, endpoints: Sequence[LocalEndpoint], console: Console) -> None:
+    """Print the endpoint of each model."""
+    serving = platform.serving
     print_answering(
         [
             Answering(
@@ -164,15 +191,17 @@ def _serve(platform: LocalPlatform, steps: Steps, state: RunState, console: Cons
         console,
     )
     console.print("All else follows while you try it. Ctrl-C ends everything.")
-    return replace(
-        state,
-        models=tuple(
-            RunningModel(endpoint.model, endpoint.base_url, endpoint.context_length, endpoint.addresses)
-            for endpoint in endpoints
-        ),
-        parts=serving.parts(),
-        replacements=serving.replacements(),
-        processes=serving.served_processes(),
+
+
+def _say_door(door: RunningDoor, logs: Path, console: Console) -> None:
+    """Print the address of the front door, and a command that asks it with a key."""
+    curl = curl_line(door.base_url, door.model, key=door.keys.get(door.team))
+    print_answering(
+        [Answering("front door", door.base_url, curl)],
+        f"Envoy and policy real, key of team {door.team}",
+        _seconds_since_start(),
+        shown(logs),
+        console,
     )
 
 
@@ -197,6 +226,8 @@ def _load_titles(loaded: LoadedBlueprint, platform: LocalPlatform, kind: EngineK
         yield PAGES
     if spec.streaming:
         yield CLICKS
+    if platform.has_front_door:
+        yield CALLERS
     if platform.runs_batch and not platform.is_controlled:
         yield BATCH_JOBS
     if not platform.is_elastic or kind.elastic_load == "clients":
@@ -240,6 +271,7 @@ def _load(
             loaded.blueprint, models, run_directory, engines=kind, steps=steps, seconds=seconds
         )
         parts = (*parts, *callers.parts)
+        front_door = platform.run_front_door(steps)
         if not platform.is_controlled:  # its job ran beside the load
             batch = platform.run_batch_jobs(steps)
             scaling = scaled()
@@ -260,6 +292,7 @@ def _load(
         scaling=scaling,
         controllers=controllers,
         callers=callers,
+        front_door=front_door,
     )
     return report, parts
 
@@ -350,7 +383,8 @@ def _program() -> str:
 
 def _next(loaded: LoadedBlueprint, state: RunState, *, keep: bool) -> tuple[tuple[str, str], ...]:
     """Return what still answers, and what to do next."""
-    up = ("still up", f"{', '.join(model.base_url for model in state.models)} until Ctrl-C")
+    addresses = [state.door.base_url] if state.door else [model.base_url for model in state.models]
+    up = ("still up", f"{', '.join(addresses)} until Ctrl-C")
     names = {str(path): name for name, path in shipped().items()}
     file = names.get(loaded.file, loaded.file)
     return (

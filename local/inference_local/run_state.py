@@ -63,6 +63,20 @@ class RunningSignals:
 
 
 @dataclass(frozen=True, slots=True)
+class RunningDoor:
+    """A running front door."""
+
+    base_url: str
+    """Base URL of the OpenAI API, ending in ``/v1``."""
+    model: str
+    """Public name of a model to try."""
+    team: str
+    """A team that may use it."""
+    keys: Mapping[str, str]
+    """An API key of each team. They are valid for this run only."""
+
+
+@dataclass(frozen=True, slots=True)
 class RunState:
     """A run as other commands see it."""
 
@@ -86,11 +100,19 @@ class RunState:
     """Its frontends and worker processes."""
     environment: Mapping[str, str] = field(default_factory=dict)
     """Variables that point AWS clients at the emulator. Empty until the stacks are deployed."""
+    door: RunningDoor | None = None
+    """Its front door. None if the blueprint has none, and until it answers."""
 
     def variables(self) -> dict[str, str]:
-        """Return the variables that clients need: of OpenAI for the first model, of AWS, and of signals."""
+        """Return the variables that clients need: of OpenAI, of AWS, and of signals.
+
+        Those of OpenAI are for the front door, or without one for the first model.
+        """
         found = {}
-        if self.models:
+        if self.door is not None:
+            key = self.door.keys.get(self.door.team, "none")
+            found = {"OPENAI_BASE_URL": self.door.base_url, "OPENAI_API_KEY": key}
+        elif self.models:
             found = {"OPENAI_BASE_URL": self.models[0].base_url, "OPENAI_API_KEY": "none"}
         signals = self.signals.address.environment() if self.signals else {}
         return {**found, **self.environment, **signals}
@@ -152,7 +174,7 @@ def live_state(run_directory: Path) -> RunState | None:
     replacements = tuple(Replacement(**each) for each in document.pop("replacements"))
     processes = tuple(ServedProcess(**each) for each in document.pop("processes"))
     engines = EngineName(document.pop("engines"))
-    batch, signals = document.pop("batch"), document.pop("signals")
+    batch, signals, door = (document.pop(name) for name in ("batch", "signals", "door"))
     return RunState(
         **document,
         models=models,
@@ -161,6 +183,7 @@ def live_state(run_directory: Path) -> RunState | None:
         replacements=replacements,
         processes=processes,
         batch=RunningBatch(**batch) if batch else None,
+        door=RunningDoor(**door) if door else None,
         signals=RunningSignals(StoreAddress(**signals["address"]), signals["environment"])
         if signals
         else None,

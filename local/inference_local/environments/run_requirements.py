@@ -49,7 +49,8 @@ class FreeSpace:
 def check_machine(plan: ServingPlan, run_directory: Path, port: int | None) -> None:
     """Check what a run needs, before it does anything.
 
-    port: Port of the first model's endpoint; those of further models follow it. None for free ports.
+    port: Port of the first model's endpoint; those of further models follow it. With a front door, its port.
+        None for free ports.
     Raises UserError with everything that is missing.
     """
     found = [
@@ -57,7 +58,7 @@ def check_machine(plan: ServingPlan, run_directory: Path, port: int | None) -> N
         *missing_space(_spaces(run_directory)),
         *missing_memory(_free_memory(), plan),
         *missing_watches(_watches, plan),
-        *used_ports([model.name for model in plan.models], port),
+        *used_ports(["the front door"] if plan.front_door else [model.name for model in plan.models], port),
     ]
     if found:
         raise UserError("\n".join(found))

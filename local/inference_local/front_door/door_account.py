@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from inference_blueprints.operate.front_door.key_administration import front_door_stack
 from inference_blueprints.serving.front_door.key_rules import key_rules
 from inference_blueprints.spec.types import Blueprint
 from inference_contracts.door_audit import Actor, AuditLog
@@ -86,6 +87,6 @@ def find_account(emulator: Emulator, platform: str) -> DoorAccount:
     platform: ``metadata.name``.
     """
     client = emulator.client("cloudformation")
-    (stack,) = client.describe_stacks(StackName=f"{platform}-FrontDoor")["Stacks"]
+    (stack,) = client.describe_stacks(StackName=front_door_stack(platform))["Stacks"]
     outputs = {output["OutputKey"]: output["OutputValue"] for output in stack["Outputs"]}
     return DoorAccount(emulator, outputs)

@@ -30,6 +30,7 @@ from inference_local.front_door.door_scenario import (
 from inference_local.front_door.front_door_outcome import CanaryOutcome, FrontDoorOutcome, ShedOutcome
 from inference_local.front_door.local_door import LocalDoor
 from inference_local.processes.child_processes import ProcessGroup
+from inference_local.run_state import RunningDoor
 from inference_local.serving.local_serving import LocalServing
 
 _SEED = 39
@@ -53,6 +54,12 @@ class LocalFrontDoor:
     keys: Mapping[str, str]
     """An API key of each team."""
     serving: LocalServing
+
+    @property
+    def running(self) -> RunningDoor:
+        """Return it as other commands see it."""
+        asked = self.scenario.steady
+        return RunningDoor(self.door.base_url, asked.model, asked.team, self.keys)
 
     def run(self, on_progress: Callable[[str], None], *, timed: bool) -> FrontDoorOutcome:
         """Send the load of all callers, and count.

@@ -140,11 +140,12 @@ def as_dict(report: Report) -> dict[str, Any]:
     }
 
 
-def curl_line(endpoint: str, model: str, images: ImageRequests | None = None) -> str:
+def curl_line(endpoint: str, model: str, images: ImageRequests | None = None, key: str | None = None) -> str:
     """Return a POSIX shell command that requests a few tokens, or images, from a model.
 
     endpoint: Base URL ending in ``/v1``.
     images: What a request for images asks for. None for a model that writes text.
+    key: An API key. None if the endpoint needs none.
     """
     body: dict[str, Any] = {
         "model": model,
@@ -155,6 +156,8 @@ def curl_line(endpoint: str, model: str, images: ImageRequests | None = None) ->
     if images:
         body, path = image_body(model, "a red bridge in the fog", images), "images/generations"
     command = ["curl", "-s", f"{endpoint}/{path}", "-H", "Content-Type: application/json"]
+    if key is not None:
+        command += ["-H", f"Authorization: Bearer {key}"]
     return shlex.join([*command, "-d", json.dumps(body)])
 
 

@@ -23,17 +23,8 @@ def planned() -> DoorConfiguration:
     return door.configuration
 
 
-@pytest.fixture
-def paired(planned: DoorConfiguration) -> DoorConfiguration:
-    """With a second, less urgent name of the model that has one target."""
-    small = next(model for model in planned.models if model.name == "qwen/qwen3-4b")
-    later = dataclasses.replace(small, name="later", aliases=(), priority=0)
-    models = tuple(each for each in planned.models if each.name != later.name)
-    return dataclasses.replace(planned, models=(*models, later))
-
-
-def test_the_smallest_budget_is_lowered_and_said(paired: DoorConfiguration) -> None:
-    scenario = door_scenario(paired)
+def test_the_smallest_budget_is_lowered_and_said(planned: DoorConfiguration) -> None:
+    scenario = door_scenario(planned)
     assert scenario.spender is not None
     assert scenario.spender.asked == Asked("research", "qwen/qwen3-8b")
     # 250 requests of 24 tokens at 100 and 40 tokens at 400 nano-dollars.
@@ -43,39 +34,39 @@ def test_the_smallest_budget_is_lowered_and_said(paired: DoorConfiguration) -> N
     rows = {(each.workers, each.setting, each.planned, each.here) for each in scenario.replacements}
     assert rows == {
         ("front door, budget of research", "usdPerDay", "10", "0.0046"),
-        ("front door, target qwen3-4b-main", "requests at once", rows_of(paired), "20"),
+        ("front door, target qwen3-4b-main", "requests at once", rows_of(planned), "20"),
     }
     others = [each for each in scenario.configuration.budgets if each.name != "research"]
-    assert others == [each for each in paired.budgets if each.name != "research"]
+    assert others == [each for each in planned.budgets if each.name != "research"]
 
 
 def rows_of(configuration: DoorConfiguration) -> str:
-    [target] = next(model for model in configuration.models if model.name == "later").targets
+    [target] = next(model for model in configuration.models if model.name == "qwen/qwen3-4b-later").targets
     return str(target.requests_at_once)
 
 
-def test_a_small_budget_stays(paired: DoorConfiguration) -> None:
+def test_a_small_budget_stays(planned: DoorConfiguration) -> None:
     budgets = tuple(
         dataclasses.replace(each, nano_per_day=1000) if each.name == "research" else each
-        for each in paired.budgets
+        for each in planned.budgets
     )
-    scenario = door_scenario(dataclasses.replace(paired, budgets=budgets))
+    scenario = door_scenario(dataclasses.replace(planned, budgets=budgets))
     assert scenario.spender is not None
     assert scenario.spender.limit_nano == 1000
     assert [each.setting for each in scenario.replacements] == ["requests at once"]
 
 
-def test_who_spends_sends_nothing_else(paired: DoorConfiguration) -> None:
+def test_who_spends_sends_nothing_else(planned: DoorConfiguration) -> None:
     """What another part of the load spends would be missing when the budget is spent."""
-    scenario = door_scenario(paired)
-    assert scenario.shed == Shed(Asked("shop", "qwen/qwen3-4b"), Asked("shop", "later"))
+    scenario = door_scenario(planned)
+    assert scenario.shed == Shed(Asked("shop", "qwen/qwen3-4b"), Asked("shop", "qwen/qwen3-4b-later"))
     assert scenario.steady == Asked("shop", "qwen/qwen3-4b")
     assert scenario.canary == Asked("shop", "qwen/qwen3-8b")
     assert scenario.notes == ()
 
 
-def test_every_name_of_a_filled_target_knows_that_it_is_small(paired: DoorConfiguration) -> None:
-    scenario = door_scenario(paired)
+def test_every_name_of_a_filled_target_knows_that_it_is_small(planned: DoorConfiguration) -> None:
+    scenario = door_scenario(planned)
     small = [
         target.requests_at_once
         for model in scenario.configuration.models
