@@ -5,7 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from inference_blueprints.operate.check_results import CheckResult, Checks, run_checks
-from inference_blueprints.operate.doctor import access_checks, capacity_checks, cluster_checks, network_checks
+from inference_blueprints.operate.doctor import (
+    access_checks,
+    caller_checks,
+    capacity_checks,
+    cluster_checks,
+    network_checks,
+)
 from inference_blueprints.operate.doctor.cluster_checks import ECS_CHECKS
 from inference_blueprints.operate.doctor.doctor_context import DoctorContext
 
@@ -32,6 +38,8 @@ CHECKS: Checks[DoctorContext] = {
     "subnet addresses": network_checks.subnet_addresses,
     "private DNS": network_checks.private_names,
     "certificate": network_checks.certificate,
+    "IAM callers": caller_checks.iam_callers,
+    "key sets": caller_checks.key_sets,
 }
 
 #: Further checks by the key in the section ``cluster``. Those of EKS above have no result without it.

@@ -37,6 +37,7 @@ spec:
   - name: qwen3-8b
     weights: {huggingFace: Qwen/Qwen3-8B}
     engine: {vllm: {}}
+    rates: {usdPerMillionInputTokens: 0.05, usdPerMillionOutputTokens: 0.4}
     workload: {inputTokens: 2000, outputTokens: 100, peakRequestsPerSecond: 6}
     deployments:
     - {name: main, aggregated: {pool: l40s, replicas: 1, tensorParallelSize: 1}}

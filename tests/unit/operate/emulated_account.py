@@ -116,6 +116,10 @@ HEALTHY: Answers = {
     ("apigateway", "GetAccount"): {"cloudwatchRoleArn": "arn:aws:iam::123456789012:role/api-logs"},
     ("ec2", "DescribeInstanceTypeOfferings"): offerings(*ZONES),
     ("iam", "ListRoles"): {"Roles": [_SPOT_ROLE]},
+    ("iam", "GetOutboundWebIdentityFederationInfo"): {
+        "IssuerIdentifier": "https://0a1b2c3d.tokens.sts.global.api.aws",
+        "JwtVendingEnabled": True,
+    },
     ("ec2", "DescribeCapacityReservations"): reservation(),
     ("secretsmanager", "DescribeSecret"): {
         "VersionIdsToStages": {"0a1b2c3d-0a1b-0a1b-0a1b-0a1b2c3d4e5f": ["AWSCURRENT"]}

@@ -14,8 +14,10 @@ import pytest
 
 from inference_blueprints import tools
 from inference_blueprints.operate.check_results import CheckResult, Severity
+from inference_blueprints.operate.doctor import caller_checks
 from inference_blueprints.operate.doctor.doctor_checks import CHECKS, check_environment
 from inference_blueprints.operate.doctor.doctor_context import DoctorContext
+from inference_contracts.errors import UserError
 from tests.unit.operate.conftest import NOW
 from tests.unit.operate.emulated_account import (
     BLOCK,
@@ -58,6 +60,8 @@ class WrongFact:
     """Time of the check, if it is the wrong fact."""
     cdk: str = ""
     """What the CDK command line prints instead of its version."""
+    offline: bool = False
+    """Whether key sets of issuers cannot be fetched."""
     elsewhere: bool = False
     """Whether the machine does not run the programs of this library, and has no others."""
 
@@ -101,6 +105,42 @@ def with_certificate(spec: dict[str, Any]) -> None:
     spec["network"] = {"certificateArn": CERTIFICATE, "domain": "models.example.com"}
 
 
+ISSUER = "https://0a1b2c3d.tokens.sts.global.api.aws"
+_NUMBER = "A" * 64
+_KEY_SET = {
+    "keys": [{"kty": "EC", "crv": "P-384", "kid": "EC384_0", "alg": "ES384", "x": _NUMBER, "y": _NUMBER}]
+}
+
+
+def _with_door(spec: dict[str, Any], callers: dict[str, Any], account: str = "123456789012") -> None:
+    team = {"name": "ads", "monthlyBudgetUsd": 1, "principals": [f"arn:aws:iam::{account}:role/Ads"]}
+    with_certificate(spec)
+    spec["models"][0]["rates"] = {"usdPerMillionInputTokens": 0.1, "usdPerMillionOutputTokens": 0.4}
+    spec.update(teams=[team], frontDoor={"identity": {"iam": callers}})
+
+
+def with_sts(spec: dict[str, Any]) -> None:
+    _with_door(spec, {"accounts": [{"issuer": ISSUER}]})
+
+
+def with_stated_keys(spec: dict[str, Any]) -> None:
+    _with_door(spec, {"accounts": [{"issuer": ISSUER, "keys": _KEY_SET}]})
+
+
+@pytest.fixture(autouse=True)
+def published(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    """Key sets that issuers publish, by address."""
+    found = {f"{ISSUER}/.well-known/jwks.json": _KEY_SET}
+
+    monkeypatch.setattr(caller_checks, "fetch", lambda url: found[url] if found else _unreachable(url))
+    return found
+
+
+def _unreachable(url: str) -> Mapping[str, Any]:
+    raise UserError(f"{url} cannot be read from this machine: no network")
+
+
+_FEDERATION = ("iam", "GetOutboundWebIdentityFederationInfo")
 _QUOTA = ("service-quotas", "GetServiceQuota")
 _SERVICES = ("ec2", "DescribeVpcEndpointServices")
 _BLOCKS = ("ec2", "DescribeCapacityReservations")
@@ -259,6 +299,26 @@ WRONG: Mapping[str, tuple[WrongFact, ...]] = {
             spec=with_certificate,
         ),
     ),
+    "IAM callers": (
+        WrongFact(
+            {_FEDERATION: failed("FeatureDisabled")},
+            "federation is off in account 123456789012",
+            spec=with_sts,
+        ),
+        WrongFact(
+            {_FEDERATION: {"IssuerIdentifier": ISSUER, "JwtVendingEnabled": False}},
+            "federation is off",
+            spec=with_sts,
+        ),
+        WrongFact(
+            {_FEDERATION: {"IssuerIdentifier": f"{ISSUER}.other", "JwtVendingEnabled": True}},
+            "which spec.frontDoor.identity.iam.accounts does not have",
+            spec=with_sts,
+        ),
+    ),
+    "key sets": (
+        WrongFact({}, "let its network reach it, or state 'keys'", "warning", spec=with_sts, offline=True),
+    ),
 }
 CASES = [(check, fact) for check, facts in WRONG.items() for fact in facts]
 each_fact = pytest.mark.parametrize(
@@ -288,6 +348,8 @@ def test_a_healthy_account_has_a_line_and_no_other(make_context: Make, check: st
 def test_a_wrong_fact_has_its_line_with_a_remedy(
     make_context: Make, cdk: StandInPrograms, monkeypatch: pytest.MonkeyPatch, check: str, fact: WrongFact
 ) -> None:
+    if fact.offline:
+        monkeypatch.setattr(caller_checks, "fetch", _unreachable)
     if fact.elsewhere:
         monkeypatch.setattr(tools, "layer_runs_here", lambda: False)
         monkeypatch.setenv("PATH", "")
@@ -311,3 +373,34 @@ def test_an_add_on_of_the_lock_has_to_run_on_the_cluster_s_kubernetes(make_conte
     (finding,) = CHECKS["add-ons"](context)
     assert finding.severity == "error"
     assert "coredns v1.11.1-eksbuild.4 of the lock does not run on Kubernetes 1.35" in finding.message
+
+
+def test_new_keys_of_an_issuer_are_found_before_tokens_are_refused(
+    make_context: Make, published: dict[str, Any]
+) -> None:
+    """An issuer that signs with a key which the file does not have: every token is refused."""
+    [current] = found(make_context, "key sets", with_stated_keys, {})
+    assert (current.severity, current.message) == ("ok", f"{ISSUER}: the file has its 1 keys")
+    (url,) = published
+    published[url] = {"keys": [*_KEY_SET["keys"], {"kty": "EC", "kid": "EC384_1"}]}
+    [outdated] = found(make_context, "key sets", with_stated_keys, {})
+    assert (outdated.severity, outdated.command) == ("error", f"curl {url}")
+    assert "new keys that the file does not have: EC384_1" in outdated.message
+    published.clear()
+    [unknown] = found(make_context, "key sets", with_stated_keys, {})
+    assert unknown.severity == "unknown"
+
+
+def test_issuers_of_other_accounts_are_counted(make_context: Make) -> None:
+    def change(spec: dict[str, Any]) -> None:
+        _with_door(spec, {"accounts": [{"issuer": ISSUER}]}, account="999999999999")
+
+    [fine, missing] = found(make_context, "IAM callers", change, {})
+    assert (fine.severity, missing.severity) == ("ok", "warning")
+    assert "teams have principals in 999999999999, and 'accounts' has 1 issuers" in missing.message
+
+
+@pytest.mark.parametrize("document", [{}, {"keys": []}, {"keys": ["x"]}, {"keys": {}}])
+def test_what_is_no_key_set(document: dict[str, Any]) -> None:
+    with pytest.raises(UserError, match="has no 'keys'"):
+        caller_checks.key_ids(document)
