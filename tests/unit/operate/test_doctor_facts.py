@@ -106,10 +106,7 @@ def with_certificate(spec: dict[str, Any]) -> None:
 
 
 ISSUER = "https://0a1b2c3d.tokens.sts.global.api.aws"
-_NUMBER = "A" * 64
-_KEY_SET = {
-    "keys": [{"kty": "EC", "crv": "P-384", "kid": "EC384_0", "alg": "ES384", "x": _NUMBER, "y": _NUMBER}]
-}
+_KEY_SET = {"keys": [{"kty": "RSA", "kid": "RSA_0", "alg": "RS256", "n": "A" * 342, "e": "AQAB"}]}
 
 
 def _with_door(spec: dict[str, Any], callers: dict[str, Any], account: str = "123456789012") -> None:
