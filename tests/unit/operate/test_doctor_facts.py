@@ -106,7 +106,7 @@ def with_certificate(spec: dict[str, Any]) -> None:
 
 
 ISSUER = "https://0a1b2c3d.tokens.sts.global.api.aws"
-_KEY_SET = {"keys": [{"kty": "RSA", "kid": "RSA_0", "alg": "RS256", "n": "A" * 342, "e": "AQAB"}]}
+_KEY_SET = {"keys": [{"kty": "OKP", "crv": "Ed25519", "kid": "first", "alg": "EdDSA", "x": "A" * 43}]}
 
 
 def _with_door(spec: dict[str, Any], callers: dict[str, Any], account: str = "123456789012") -> None:
@@ -379,10 +379,10 @@ def test_new_keys_of_an_issuer_are_found_before_tokens_are_refused(
     [current] = found(make_context, "key sets", with_stated_keys, {})
     assert (current.severity, current.message) == ("ok", f"{ISSUER}: the file has its 1 keys")
     (url,) = published
-    published[url] = {"keys": [*_KEY_SET["keys"], {"kty": "EC", "kid": "EC384_1"}]}
+    published[url] = {"keys": [*_KEY_SET["keys"], {"kty": "OKP", "kid": "second"}]}
     [outdated] = found(make_context, "key sets", with_stated_keys, {})
     assert (outdated.severity, outdated.command) == ("error", f"curl {url}")
-    assert "new keys that the file does not have: EC384_1" in outdated.message
+    assert "new keys that the file does not have: second" in outdated.message
     published.clear()
     [unknown] = found(make_context, "key sets", with_stated_keys, {})
     assert unknown.severity == "unknown"
