@@ -11,6 +11,7 @@ from pydantic import TypeAdapter
 from pydantic.alias_generators import to_camel
 
 from inference_blueprints.render.eks.batch_worker_values import BatchWorkerValues
+from inference_blueprints.render.eks.front_door_values import FrontDoorValues
 from inference_blueprints.render.eks.model_values import (
     DirectModelValues,
     DynamoModelValues,
@@ -163,6 +164,10 @@ def _batch_worker(schema: _Schema, _definitions: dict[str, _Schema]) -> None:
     schema["oneOf"] = [{"required": ["replicas"]}, {"required": ["scaling"]}]
 
 
+def _front_door(schema: _Schema, _definitions: dict[str, _Schema]) -> None:
+    schema["oneOf"] = [{"required": ["replicas"]}, {"required": ["scaling"]}]
+
+
 _VALUES: Mapping[str, type] = MappingProxyType(
     {
         "dynamo-model": DynamoModelValues,
@@ -170,6 +175,7 @@ _VALUES: Mapping[str, type] = MappingProxyType(
         "direct-model": DirectModelValues,
         "weights-mirror": WeightsMirrorValues,
         "batch-worker": BatchWorkerValues,
+        "front-door": FrontDoorValues,
     }
 )
 #: Constraints that a chart adds to its type.
@@ -179,6 +185,7 @@ _NARROWED: Mapping[str, Callable[[_Schema, dict[str, _Schema]], None]] = Mapping
         "llm-d-model": _llm_d_model,
         "direct-model": _direct_model,
         "batch-worker": _batch_worker,
+        "front-door": _front_door,
     }
 )
 

@@ -10,7 +10,7 @@ from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
 from constructs import Construct
 
-from inference_blueprints.spec.types import Batch, SignalStore, StreamingJob, Team
+from inference_blueprints.spec.types import Batch, FrontDoorUsage, SignalStore, StreamingJob, Team
 from inference_constructs.storage import DataBucket, LogBucket
 from inference_contracts.batch_keys import FILES_PREFIX, JOBS_PREFIX, UPLOADS_PREFIX
 from inference_contracts.batch_limits import MAX_FILE_DAYS, UPLOAD_DAYS
@@ -19,6 +19,7 @@ from inference_contracts.streaming_job import STREAMING_HISTORY_PREFIX
 
 if TYPE_CHECKING:  # only some blueprints need the services that it imports
     from inference_constructs.batch import BatchStore
+    from inference_constructs.front_door import DoorStore
 
 
 class DataStack(cdk.Stack):
@@ -28,6 +29,7 @@ class DataStack(cdk.Stack):
     batch, teams: Queues of the jobs to store, if there are any, and teams that write manifests.
     platform, signal_store: `metadata.name`, and the signals whose history is stored, if there are any.
     streaming: Jobs whose history is stored beside that of the signals.
+    door_usage: What is kept of the requests through the front door, if there is one.
     """
 
     def __init__(
@@ -41,6 +43,7 @@ class DataStack(cdk.Stack):
         platform: str,
         signal_store: SignalStore | None,
         streaming: Sequence[StreamingJob],
+        door_usage: FrontDoorUsage | None,
         env: cdk.Environment,
     ) -> None:
         super().__init__(scope, construct_id, env=env, termination_protection=True)
@@ -63,6 +66,43 @@ class DataStack(cdk.Stack):
             self._add_signal_history(platform, signal_store, streaming, teams, retain=retain)
             if signal_store
             else None
+        )
+
+        #: Tables and buckets of the front door, if there is one.
+        self.front_door = self._add_front_door(door_usage, retain=retain) if door_usage else None
+
+    def _add_front_door(self, usage: FrontDoorUsage, *, retain: bool) -> DoorStore:
+        """Add the tables of keys and of the ledger, and the buckets of records."""
+        from inference_constructs.front_door import (
+            AuditBucket,
+            DoorKeyTable,
+            DoorLedgerTable,
+            DoorStore,
+            UsageBucket,
+        )
+
+        return DoorStore.from_resources(
+            self,
+            keys=DoorKeyTable(self, "DoorKeys", encryption_key=self.encryption_key, retain=retain),
+            ledger=DoorLedgerTable(self, "DoorLedger", encryption_key=self.encryption_key, retain=retain),
+            usage=UsageBucket(
+                self,
+                "DoorUsage",
+                encryption_key=self.encryption_key,
+                log_bucket=self.log_bucket,
+                retention_days=usage.retention_days,
+                retain=retain,
+            ),
+            audit=AuditBucket(
+                self,
+                "DoorAudit",
+                encryption_key=self.encryption_key,
+                log_bucket=self.log_bucket,
+                retention_days=usage.retention_days,
+                lock=usage.object_lock,
+                retain=retain,
+            ),
+            encryption_key=self.encryption_key,
         )
 
     def _add_batch(self, batch: Batch, teams: Sequence[Team], platform: str, *, retain: bool) -> BatchStore:

@@ -70,6 +70,7 @@ class PlatformStacks:
             platform=self._name,
             signal_store=self._spec.signal_store,
             streaming=self._spec.streaming,
+            door_usage=self._spec.front_door.usage if self._spec.front_door else None,
             env=self._env,
         )
         network = NetworkStack(

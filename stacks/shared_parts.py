@@ -16,7 +16,7 @@ from inference_blueprints.serving.types import ModelPlan, SharedKvCachePlan, Wei
 from inference_blueprints.spec.types import Alarms, Model, Observability, Purchase, Spec
 from inference_constructs.capacity import ReservedInstances
 from inference_constructs.network import Gateway
-from inference_constructs.serving import FurtherAddress, listener_priorities
+from inference_constructs.serving import LAST_PRIORITY, FurtherAddress, listener_priorities
 from inference_constructs.storage import CacheBucket
 
 
@@ -32,6 +32,8 @@ class ModelAddresses:
     """Deployments behind it."""
     further: Sequence[FurtherAddress]
     """Host names of queues and streaming jobs that name deployments of their own."""
+    door: str | None = None
+    """Target group of the front door, if all these host names lead to it."""
 
 
 def people_topic(scope: Construct, alarms: Alarms | None) -> sns.ITopic:
@@ -61,14 +63,14 @@ def reserved_instances(purchase: Purchase) -> ReservedInstances | None:
     return None
 
 
-def model_addresses(spec: Spec, model: Model, gateway: Gateway) -> ModelAddresses:
+def model_addresses(spec: Spec, model: Model, gateway: Gateway, door: str | None = None) -> ModelAddresses:
     """Return where requests to a model's deployments come in.
 
     spec: The blueprint's section, with all models.
     gateway: The models' load balancer.
+    door: Target group of the front door, if host names of models lead to it.
     """
-    further = {label: names for each in spec.models for label, names in further_routes(spec, each).items()}
-    priorities = listener_priorities([*(each.name for each in spec.models), *further])
+    priorities = _priorities(spec)
     return ModelAddresses(
         host_name=f"{model.name}.{gateway.zone_name}",
         priority=priorities[model.name],
@@ -77,7 +79,35 @@ def model_addresses(spec: Spec, model: Model, gateway: Gateway) -> ModelAddresse
             FurtherAddress(f"{label}.{gateway.zone_name}", priorities[label], names)
             for label, names in further_routes(spec, model).items()
         ],
+        door=door,
     )
+
+
+def door_priority(spec: Spec) -> int:
+    """Return the priority of the front door's rule on the listener.
+
+    Raises ValueError if the blueprint has no front door.
+    """
+    if spec.front_door is None:
+        raise ValueError("the blueprint has no section `frontDoor`")
+    return _priorities(spec)[spec.front_door.host]
+
+
+def _priorities(spec: Spec) -> dict[str, int]:
+    """Return the priorities of all rules on the listener, by the first label of their host names.
+
+    That of the front door comes last where two hashes collide, so that it changes no rule of a model.
+    """
+    further = {label for each in spec.models for label in further_routes(spec, each)}
+    models = listener_priorities([*(each.name for each in spec.models), *further])
+    if spec.front_door is None:
+        return models
+    host = spec.front_door.host
+    taken = set(models.values())
+    priority = listener_priorities([host])[host]
+    while priority in taken:
+        priority = priority % LAST_PRIORITY + 1
+    return {**models, host: priority}
 
 
 def add_kv_cache(

@@ -11,10 +11,13 @@ import aws_cdk as cdk
 
 from inference_blueprints.serving.scaling.shift_of_plan import shift_configuration_of
 from inference_blueprints.serving.types import ServingPlan
+from inference_blueprints.serving.types.front_door import DoorPlan
 from inference_blueprints.spec.derived import controllers_of
 from inference_blueprints.spec.types import Blueprint
 from stacks.data_stack import DataStack
+from stacks.door_compute import DoorAccess, DoorCompute
 from stacks.network_stack import NetworkStack
+from stacks.shared_parts import door_priority
 from stacks.worker_compute import WorkerCompute
 
 if TYPE_CHECKING:  # only some blueprints need the services that they import
@@ -77,6 +80,35 @@ class TargetStacks(ABC):
     @abstractmethod
     def add(self) -> WorkerCompute:
         """Add every stack that runs models, in deployment order, and return the compute of batch workers."""
+
+    def _add_front_door(
+        self, compute: Callable[[DoorPlan], DoorCompute], *, after: Sequence[cdk.Stack]
+    ) -> DoorAccess | None:
+        """Add the stack of the front door, if the blueprint has one, and return what models need to know."""
+        foundation = self._foundation
+        door, store = foundation.plan.front_door, foundation.data.front_door
+        section = foundation.blueprint.spec.front_door
+        if door is None or store is None or section is None:
+            return None
+        from stacks.front_door_stack import FrontDoorStack
+
+        stack = FrontDoorStack(
+            foundation.app,
+            foundation.stack_name("FrontDoor"),
+            door=door,
+            compute=compute(door),
+            store=store,
+            gateway=foundation.network.models.gateway,
+            priority=door_priority(foundation.blueprint.spec),
+            takes_old_names=section.old_host_names == "door",
+            vpc=foundation.network.vpc,
+            encryption_key=foundation.data.encryption_key,
+            log_bucket=foundation.data.log_bucket,
+            env=foundation.env,
+        )
+        for each in after:
+            stack.add_stack_dependency(each)
+        return stack.access
 
     def _add_operations(
         self,

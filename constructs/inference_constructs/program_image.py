@@ -1,4 +1,4 @@
-"""Images of this library's programs, which CodeBuild builds in the account: users need no container engine."""
+"""Images of this library's programs. CodeBuild builds them in the account: users need no container engine."""
 
 from __future__ import annotations
 

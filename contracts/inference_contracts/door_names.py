@@ -14,6 +14,11 @@ ACCOUNT_ATTRIBUTE: Final = "account"
 #: Time at which DynamoDB deletes a checkpoint, in seconds since 1970.
 CHECKPOINT_EXPIRY_ATTRIBUTE: Final = "removed"
 
+#: Port on which Envoy takes requests, with TLS, and the path that Envoy answers itself: 200 while the replica
+#: takes requests, and 503 as soon as it is told to end (``POST /healthcheck/fail`` of its administration).
+DOOR_PORT: Final = 8443
+HEALTH_PATH: Final = "/health"
+
 #: Key of the object that the policy process watches, in the bucket of the front door's configuration
 #: (`door_object`).
 CONFIGURATION_KEY: Final = "configuration.json"
@@ -40,6 +45,15 @@ def door_domain(platform: str) -> str:
     platform: `metadata.name`.
     """
     return f"{platform}-door.internal"
+
+
+def entry_point_name(platform: str, release: str) -> str:
+    """Return the name on ECS under which the tasks of a deployment's entry point are found.
+
+    platform: `metadata.name`.
+    release: Name of the deployment in the platform.
+    """
+    return f"{release}.{door_domain(platform)}"
 
 
 def entry_point_service(release: str) -> str:

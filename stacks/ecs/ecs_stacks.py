@@ -5,11 +5,14 @@ from __future__ import annotations
 from inference_blueprints.render.ecs.ecs_limits import runs_commands
 from inference_blueprints.render.ecs.ecs_target import EcsTarget
 from inference_blueprints.serving.nodes.ecs_capacity import managed_pools, measured_pools
+from inference_blueprints.serving.types.front_door import DoorPlan
 from inference_blueprints.spec.types import EcsBatchWorkers
 from inference_catalog.ecs_hosts import ecs_host_image
+from stacks.door_compute import DoorAccess
 from stacks.ecs.capacity_stack import EcsCapacityStack
 from stacks.ecs.cluster_stack import EcsClusterStack
 from stacks.ecs.discovery_stack import DiscoveryStack
+from stacks.ecs.front_door_tasks import DoorTasks
 from stacks.ecs.model_stack import EcsModelStack, EcsPlace
 from stacks.shared_parts import model_addresses
 from stacks.target_stacks import TargetStacks
@@ -29,7 +32,8 @@ class EcsStacks(TargetStacks):
         if discovery:
             self.discovery_services = discovery.services
         capacity = self._add_capacity(cluster)
-        models = self._add_models(cluster, discovery, after=capacity)
+        door = self._add_front_door(lambda plan: self._door_tasks(plan, cluster), after=[cluster])
+        models = self._add_models(cluster, discovery, door, after=capacity)
         self._add_metrics(cluster, after=capacity)
         shares = any(pool.shared is not None for pool in self._foundation.blueprint.spec.pools)
         operations = self._add_operations(
@@ -109,8 +113,27 @@ class EcsStacks(TargetStacks):
         stack.add_stack_dependency(cluster)
         return stack
 
+    def _door_tasks(self, door: DoorPlan, cluster: EcsClusterStack) -> DoorTasks:
+        """Return what runs the front door."""
+        foundation = self._foundation
+        return DoorTasks(
+            door,
+            cluster_name=cluster.cluster_name,
+            vpc=foundation.network.vpc,
+            vpc_cidr=foundation.network.vpc_cidr,
+            members=cluster.members,
+            gateway=foundation.network.models.gateway,
+            encryption_key=foundation.data.encryption_key,
+            retention_days=self._log_days(),
+        )
+
     def _add_models(
-        self, cluster: EcsClusterStack, discovery: DiscoveryStack | None, *, after: EcsCapacityStack
+        self,
+        cluster: EcsClusterStack,
+        discovery: DiscoveryStack | None,
+        door: DoorAccess | None,
+        *,
+        after: EcsCapacityStack,
     ) -> list[EcsModelStack]:
         """Add one stack per model."""
         foundation = self._foundation
@@ -134,7 +157,10 @@ class EcsStacks(TargetStacks):
                 weights_bucket_name=foundation.data.weights_bucket_name,
                 encryption_key=foundation.data.encryption_key,
                 gateway=foundation.network.models.gateway,
-                addresses=model_addresses(spec, model, foundation.network.models.gateway),
+                addresses=model_addresses(
+                    spec, model, foundation.network.models.gateway, door.target_group_arn if door else None
+                ),
+                registries=door.registries if door else {},
                 env=foundation.env,
             )
             stack.add_stack_dependency(after)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import aws_cdk as cdk
@@ -74,6 +74,8 @@ class EcsModelStack(cdk.Stack):
     encryption_key: KMS key of logs, and of the KV cache that the model's workers share.
     gateway: The models' load balancer.
     addresses: Where requests to its deployments come in.
+    registries: ARN of the service of AWS Cloud Map in which the front door finds a deployment's entry points,
+        by release. Empty without a front door.
     """
 
     def __init__(
@@ -89,6 +91,7 @@ class EcsModelStack(cdk.Stack):
         encryption_key: kms.IKey,
         gateway: Gateway,
         addresses: ModelAddresses,
+        registries: Mapping[str, str],
         env: cdk.Environment,
     ) -> None:
         super().__init__(scope, construct_id, env=env)
@@ -103,6 +106,7 @@ class EcsModelStack(cdk.Stack):
             priority=addresses.priority,
             own=addresses.own,
             further=addresses.further,
+            door=addresses.door,
             targets=[
                 _target(planned, deployment.entry_point)
                 for planned, deployment in zip(plan.deployments, rendered, strict=True)
@@ -134,6 +138,7 @@ class EcsModelStack(cdk.Stack):
         )
         for planned, deployment in zip(plan.deployments, rendered, strict=True):
             group = route.groups[planned.name].ref
+            registry = registries.get(planned.release)
             for service in deployment.services:
                 added = ServingService(
                     self,
@@ -141,7 +146,7 @@ class EcsModelStack(cdk.Stack):
                     cluster_name=place.cluster_name,
                     name=service.name,
                     task=to_register(service.task, references),
-                    service=self._properties(service, group),
+                    service=self._properties(service, group, registry),
                 )
                 # ECS accepts a target group only when a rule uses it.
                 added.service.node.add_dependency(*route.rules, *roles, *logs)
@@ -220,8 +225,10 @@ class EcsModelStack(cdk.Stack):
         )
         return task_role, execution_role
 
-    def _properties(self, service: RenderedService, target_group_arn: str) -> ServiceProperties:
-        """Convert a rendered service."""
+    def _properties(
+        self, service: RenderedService, target_group_arn: str, registry_arn: str | None
+    ) -> ServiceProperties:
+        """Convert a rendered service. The front door finds only those that take requests."""
         place = self._place
         return ServiceProperties(
             strategy=[
@@ -242,6 +249,7 @@ class EcsModelStack(cdk.Stack):
             target=_service_target(service, target_group_arn),
             tags=service.tags,
             runs_commands=service.task.runs_commands,
+            registry_arn=registry_arn if service.entry_port is not None else None,
         )
 
 

@@ -14,9 +14,12 @@ from inference_blueprints.spec.types import EksCluster
 from inference_catalog import image_cache
 from inference_catalog.releases import NodeImage
 from inference_constructs.eks import PodScaler
+from inference_contracts.door_names import DOOR_PORT
 from inference_contracts.shift_names import ShiftConfiguration
+from stacks.door_compute import DoorAccess
 from stacks.eks.capacity_stack import CapacityStack
 from stacks.eks.cluster_stack import ClusterStack
+from stacks.eks.front_door_pods import DoorPods
 from stacks.eks.model_stack import ModelStack
 from stacks.eks.platform_stack import PlatformStack
 from stacks.eks.worker_pods import WorkerPods
@@ -35,7 +38,17 @@ class EksStacks(TargetStacks):
         cluster = self._add_cluster(eks)
         nodes, scaler = self._add_nodes(eks, cluster)
         self._add_observability(cluster, after=nodes)
-        self._add_models(cluster, after=nodes)
+        door = self._add_front_door(
+            lambda plan: DoorPods(
+                plan,
+                self._foundation.plan,
+                access=cluster.access,
+                security_group_id=cluster.security_group_id,
+                charts=self._foundation.blueprint.releases.charts,
+            ),
+            after=[nodes],
+        )
+        self._add_models(cluster, door, after=nodes)
         self._add_image_cache(eks)
         self._add_operations(cluster.controlled, on_ecs=False, after=[nodes])
         return WorkerPods(
@@ -61,7 +74,10 @@ class EksStacks(TargetStacks):
             cluster_name=self._foundation.blueprint.metadata.name,
             vpc=self._foundation.network.vpc,
             load_balancer_security_group=self._foundation.network.models.security_group,
-            model_ports={deployment.entry_point.ports[0].number for deployment in deployments},
+            model_ports={
+                *(deployment.entry_point.ports[0].number for deployment in deployments),
+                *([DOOR_PORT] if self._foundation.plan.front_door else []),
+            },
             secrets_key=self._foundation.data.encryption_key,
             secrets_in_pods=self._has_secrets(),
             karpenter_reboots=karpenter_reboots(self._foundation.blueprint.spec),
@@ -155,7 +171,7 @@ class EksStacks(TargetStacks):
         )
         stack.add_stack_dependency(after)
 
-    def _add_models(self, cluster: ClusterStack, *, after: cdk.Stack) -> None:
+    def _add_models(self, cluster: ClusterStack, door: DoorAccess | None, *, after: cdk.Stack) -> None:
         """Add one stack per model."""
         for model in self._foundation.blueprint.spec.models:
             stack = ModelStack(
@@ -168,7 +184,10 @@ class EksStacks(TargetStacks):
                 encryption_key=self._foundation.data.encryption_key,
                 gateway=self._foundation.network.models.gateway,
                 addresses=model_addresses(
-                    self._foundation.blueprint.spec, model, self._foundation.network.models.gateway
+                    self._foundation.blueprint.spec,
+                    model,
+                    self._foundation.network.models.gateway,
+                    door.target_group_arn if door else None,
                 ),
                 observed_platform=self._foundation.blueprint.metadata.name
                 if self._foundation.blueprint.spec.observability

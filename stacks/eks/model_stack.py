@@ -76,6 +76,7 @@ class ModelStack(cdk.Stack):
             priority=addresses.priority,
             own=addresses.own,
             further=addresses.further,
+            door=addresses.door,
             backends=[_backend(deployment) for deployment in plan.deployments],
         )
         earlier: list[Construct] = [route]

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from inference_blueprints.render.eks.model_values import deployment_values
 from inference_blueprints.serving.types import DeploymentPlan
-from tests.charts import batch_worker, direct, dynamo, llm_d, weights_mirror
+from tests.charts import batch_worker, direct, dynamo, front_door, llm_d, weights_mirror
 from tests.charts.renderings import Manifest
 
 
@@ -33,6 +33,9 @@ SAMPLES = {
     **{
         name: Sample(values, batch_worker.RELEASE, batch_worker.CHART)
         for name, values in batch_worker.BOTH.items()
+    },
+    **{
+        name: Sample(values, front_door.RELEASE, front_door.CHART) for name, values in front_door.BOTH.items()
     },
     weights_mirror.RELEASE: Sample(weights_mirror.GATED, weights_mirror.RELEASE, weights_mirror.CHART),
 }

@@ -11,10 +11,11 @@ from inference_blueprints.resources import root
 from tests.templates.checks.hops import HOPS, Hop, hops_of, ingress
 from tests.templates.conftest import Synthesise, SynthesiseShipped
 from tests.templates.support import Templates
+from tests.templates.test_front_door_stack import on_ecs as front_door_on_ecs
 from tests.templates.test_policies import CHANGES
 
 #: Shipped blueprints that have every group between them.
-EVERY_GROUP = ("capacity-and-health", "ecs-p5en-disaggregated", "streaming-g6e")
+EVERY_GROUP = ("capacity-and-health", "ecs-p5en-disaggregated", "front-door", "streaming-g6e")
 
 
 def strangers(templates: Templates) -> dict[str, int]:
@@ -34,8 +35,11 @@ def test_whoever_a_variant_admits_is_in_the_table(synthesise: Synthesise, change
 
 
 @pytest.mark.thorough
-def test_no_row_names_a_rule_that_no_platform_has(synthesise_shipped: SynthesiseShipped) -> None:
-    found = {rule for name in EVERY_GROUP for rule in ingress(synthesise_shipped(name))}
+def test_no_row_names_a_rule_that_no_platform_has(
+    synthesise: Synthesise, synthesise_shipped: SynthesiseShipped
+) -> None:
+    platforms = [*map(synthesise_shipped, EVERY_GROUP), synthesise(front_door_on_ecs)]
+    found = {rule for each in platforms for rule in ingress(each)}
     patterns = [pattern for hop in HOPS for pattern in hop.rules]
     assert [each for each in patterns if not any(re.fullmatch(each, rule) for rule in found)] == []
 

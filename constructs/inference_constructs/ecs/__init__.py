@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from inference_constructs.ecs.host_start import host_user_data
     from inference_constructs.ecs.inference_ecs_cluster import InferenceEcsCluster
     from inference_constructs.ecs.managed_capacity import ManagedCapacity, ManagedHostRoles
+    from inference_constructs.ecs.processor_scaling import ProcessorScaling
     from inference_constructs.ecs.serving_service import (
         HostService,
         LoadTarget,
@@ -50,6 +51,7 @@ __all__ = [
     "ManagedCapacity",
     "ManagedHostRoles",
     "MemberPlace",
+    "ProcessorScaling",
     "RoleScaling",
     "ServiceNetwork",
     "ServiceProperties",

@@ -12,9 +12,9 @@ import aws_cdk as cdk
 from aws_cdk import aws_applicationautoscaling as autoscaling
 from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_ecs as ecs
-from aws_cdk import aws_iam as iam
 from constructs import Construct
 
+from inference_constructs.ecs.processor_scaling import scaling_role
 from inference_constructs.findings import acknowledge
 from inference_contracts import scale_metrics
 from inference_contracts.ecs_names import POOL_ATTRIBUTE
@@ -76,7 +76,6 @@ class RoleScaling(autoscaling.ScalableTarget):
         scale_in_cooldown_seconds: int,
         scale_out_cooldown_seconds: int,
     ) -> None:
-        stack = cdk.Stack.of(scope)
         super().__init__(
             scope,
             construct_id,
@@ -85,15 +84,7 @@ class RoleScaling(autoscaling.ScalableTarget):
             scalable_dimension="ecs:service:DesiredCount",
             min_capacity=minimum,
             max_capacity=maximum,
-            # The role that Application Auto Scaling creates: its user guide, "Service-linked roles".
-            role=iam.Role.from_role_arn(
-                scope,
-                f"{construct_id}Role",
-                f"arn:{stack.partition}:iam::{stack.account}:role/aws-service-role/"
-                "ecs.application-autoscaling.amazonaws.com/"
-                "AWSServiceRoleForApplicationAutoScaling_ECSService",
-                mutable=False,
-            ),
+            role=scaling_role(scope, f"{construct_id}Role"),
         )
         for load in loads:
             self.scale_to_track_metric(

@@ -5,8 +5,10 @@ from typing import TYPE_CHECKING
 from inference_constructs.lazy_names import lazy_names
 
 if TYPE_CHECKING:
+    from inference_constructs.front_door.certificate_secret import CertificateSecret
     from inference_constructs.front_door.door_image import DoorImage
     from inference_constructs.front_door.door_key_api import DoorKeyApi, isolate_keys
+    from inference_constructs.front_door.door_route import DoorTargets
     from inference_constructs.front_door.door_store import AuditBucket, DoorStore, UsageBucket
     from inference_constructs.front_door.door_tables import DoorKeyTable, DoorLedgerTable
     from inference_constructs.front_door.ledger_cache import LedgerCache
@@ -17,11 +19,13 @@ else:
 
 __all__ = [
     "AuditBucket",
+    "CertificateSecret",
     "DoorImage",
     "DoorKeyApi",
     "DoorKeyTable",
     "DoorLedgerTable",
     "DoorStore",
+    "DoorTargets",
     "LedgerCache",
     "UsageBucket",
     "UsageStream",

@@ -21,11 +21,13 @@ class DoorImage(ProgramImage):
     """
 
     def __init__(self, scope: Construct, construct_id: str, *, encryption_key: kms.IKey) -> None:
-        code = runtime_directory() / "front_door"
+        runtime = runtime_directory()
+        code = runtime / "front_door"
         super().__init__(
             scope,
             construct_id,
-            packages=[code],
+            # Of `signals`, the policy process has the tokens for the cache.
+            packages=[code, runtime / "signals"],
             folder=code / "image",
             encryption_key=encryption_key,
         )

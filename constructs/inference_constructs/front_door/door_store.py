@@ -11,6 +11,7 @@ from aws_cdk import aws_kms as kms
 from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
+from inference_constructs.front_door.door_tables import DoorKeyTable, DoorLedgerTable
 from inference_constructs.storage.buckets import DataBucket
 from inference_contracts.door_audit import AUDIT_PREFIX
 from inference_contracts.door_key_table import CHANGE_INDEX
@@ -137,6 +138,43 @@ class DoorStore:
     checkpoints, and of the buckets of usage records and of the record of administration."""
     encryption_key: kms.IKey
     """KMS key of all of them."""
+
+    @classmethod
+    def from_resources(
+        cls,
+        stack: cdk.Stack,
+        *,
+        keys: DoorKeyTable,
+        ledger: DoorLedgerTable,
+        usage: UsageBucket,
+        audit: AuditBucket,
+        encryption_key: kms.IKey,
+    ) -> DoorStore:
+        """Return the store of these resources. Their names become outputs of their stack.
+
+        Parameters
+        ----------
+        stack
+            Stack that contains the resources.
+        keys, ledger
+            The tables.
+        usage, audit
+            The buckets.
+        encryption_key
+            KMS key of all of them.
+        """
+
+        def exported(output: str, name: str) -> str:
+            cdk.CfnOutput(stack, output, value=name)
+            return cdk.Fn.get_stack_output(stack.stack_name, output, region=stack.region)
+
+        return cls(
+            keys_table=exported("DoorKeysTableName", keys.table_name),
+            ledger_table=exported("DoorLedgerTableName", ledger.table_name),
+            usage_bucket=exported("DoorUsageBucketName", usage.bucket_name),
+            audit_bucket=exported("DoorAuditBucketName", audit.bucket_name),
+            encryption_key=encryption_key,
+        )
 
     def grant_read_keys(self, grantee: iam.IGrantable) -> iam.Grant:
         """Allow reading API keys and what has changed of them. What is stored of a key is its hash.

@@ -7,6 +7,7 @@ from inference_constructs.lazy_names import lazy_names
 if TYPE_CHECKING:
     from inference_constructs.serving.caller_certificates import CallerCertificates, CertifiedIdentity
     from inference_constructs.serving.model_route import (
+        LAST_PRIORITY,
         Backend,
         FurtherAddress,
         ModelRoute,
@@ -24,6 +25,7 @@ else:
     __getattr__ = lazy_names(__name__, __file__)
 
 __all__ = [
+    "LAST_PRIORITY",
     "Backend",
     "CallerCertificates",
     "CertifiedIdentity",

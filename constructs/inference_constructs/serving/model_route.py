@@ -16,7 +16,7 @@ from inference_contracts.request_filter import API_PATHS
 
 #: Limits of Application Load Balancers
 #: (https://docs.aws.amazon.com/elasticloadbalancing/latest/APIReference/).
-_LAST_PRIORITY = 50_000
+LAST_PRIORITY = 50_000
 _LARGEST_WEIGHT = 999
 _LONGEST_DEREGISTRATION_SECONDS = 3600
 
@@ -67,6 +67,11 @@ class ModelTargets(Construct):
         Names of the deployments behind the model's host name. Without it, all.
     further
         Further host names, for requests that only some deployments answer.
+    door
+        ARN of the target group of the front door, if host names lead to it. The target groups of the
+        deployments stay in the rules, with the weight 0: they get no requests, and their targets are still
+        checked, on which ECS and the readiness of pods depend. Without it, host names lead to the
+        deployments.
 
     Attributes
     ----------
@@ -89,8 +94,10 @@ class ModelTargets(Construct):
         targets: Sequence[ModelTarget],
         own: Sequence[str] = (),
         further: Sequence[FurtherAddress] = (),
+        door: str | None = None,
     ) -> None:
         super().__init__(scope, construct_id)
+        self._door = door
         self.groups = {target.name: self._target_group(target, gateway.vpc_id) for target in targets}
         shares = {target.name: target.weight for target in targets}
         addresses = [FurtherAddress(host_name, priority, tuple(own or shares)), *further]
@@ -133,9 +140,13 @@ class ModelTargets(Construct):
         rule = elbv2.CfnListenerRule
         weights = listener_weights({name: shares[name] for name in address.deployments})
         targets = [
-            rule.TargetGroupTupleProperty(target_group_arn=self.groups[name].ref, weight=weight)
+            rule.TargetGroupTupleProperty(
+                target_group_arn=self.groups[name].ref, weight=0 if self._door else weight
+            )
             for name, weight in weights.items()
         ]
+        if self._door:
+            targets.insert(0, rule.TargetGroupTupleProperty(target_group_arn=self._door, weight=1))
         return rule(
             self,
             f"Rule-{label}" if label else "Rule",
@@ -182,9 +193,9 @@ def listener_priorities(names: Sequence[str]) -> dict[str, int]:
     """
     taken: dict[int, str] = {}
     for name in sorted(names):
-        priority = int.from_bytes(hashlib.sha256(name.encode()).digest()[:8], "big") % _LAST_PRIORITY
+        priority = int.from_bytes(hashlib.sha256(name.encode()).digest()[:8], "big") % LAST_PRIORITY
         while priority in taken:
-            priority = (priority + 1) % _LAST_PRIORITY
+            priority = (priority + 1) % LAST_PRIORITY
         taken[priority] = name
     return {name: priority + 1 for priority, name in taken.items()}
 
@@ -218,7 +229,7 @@ class ModelRoute(ModelTargets):
         Cluster of the TargetGroupBindings, which attach pods to the target groups.
     namespace
         Kubernetes namespace of the Services.
-    host_name, gateway, priority, own, further
+    host_name, gateway, priority, own, further, door
         See `ModelTargets`.
     backends
         The deployments' entry points.
@@ -237,6 +248,7 @@ class ModelRoute(ModelTargets):
         backends: Sequence[Backend],
         own: Sequence[str] = (),
         further: Sequence[FurtherAddress] = (),
+        door: str | None = None,
     ) -> None:
         super().__init__(
             scope,
@@ -247,6 +259,7 @@ class ModelRoute(ModelTargets):
             targets=backends,
             own=own,
             further=further,
+            door=door,
         )
         # One manifest per object: CDK does not delete an object that is only removed from a manifest
         # (https://github.com/aws/aws-cdk/issues/22085).

@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any, Final
 
 from inference_blueprints.render.envoy import parts
@@ -53,13 +54,17 @@ def door_documents(plan: DoorPlan, places: DoorPlaces) -> DoorDocuments:
     )
 
 
-def envoy_arguments(bootstrap: str) -> tuple[str, ...]:
+def envoy_arguments(bootstrap: str | Document) -> tuple[str, ...]:
     """Return the arguments of Envoy.
 
-    bootstrap: Path of the file with `DoorDocuments.bootstrap`.
+    bootstrap: `DoorDocuments.bootstrap`, or the path of a file with it.
     """
     return (
-        *("--config-path", bootstrap),
+        *(
+            ("--config-path", bootstrap)
+            if isinstance(bootstrap, str)
+            else ("--config-yaml", json.dumps(bootstrap, sort_keys=True, separators=(",", ":")))
+        ),
         # Lines of the access log settle reservations: Envoy's default keeps them for ten seconds.
         *("--file-flush-interval-msec", str(_FLUSH_MILLISECONDS)),
         # What listens and is replaced ends its connections after this time; streams are given as long.

@@ -51,6 +51,42 @@ HOPS: Final = (
     ),
     Hop(
         caller="load balancer",
+        target="front door",
+        port="8443",
+        admitted="the load balancer; on EKS also each pod, which the door asks for a key or a token too",
+        authentication="API key, or a token of an issuer; models and budgets by the caller's team",
+        tls="yes; the load balancer does not verify the certificate of a target",
+        rules=(r"(the cluster|Front door): tcp 8443 from Callers of the models",),
+        tests=(
+            "tests/templates/test_front_door_stack.py::test_the_load_balancer_reaches_the_door_and_the_door_the_models",
+        ),
+    ),
+    Hop(
+        caller="front door",
+        target="entry points of models, on ECS",
+        port="8000",
+        admitted="the front door, and each task and host of the models",
+        authentication="the certificate of the front door",
+        tls="mutual",
+        rules=(r"Hosts and tasks: tcp 8000 from Front door",),
+        tests=(
+            "tests/templates/test_front_door_stack.py::test_old_host_names_lead_to_the_door_and_no_target_group_goes",
+        ),
+    ),
+    Hop(
+        caller="front door",
+        target="Valkey, the store of the ledger",
+        port="6379",
+        admitted="the front door; on EKS each pod",
+        authentication="an IAM user of the front door, which changes counters of budgets alone",
+        tls="yes",
+        rules=(r"Store of the ledger: tcp 6379 from (Front door|the cluster)",),
+        tests=(
+            "tests/templates/test_front_door_stack.py::test_only_the_door_connects_to_the_store_and_its_user_may_little",
+        ),
+    ),
+    Hop(
+        caller="load balancer",
         target="frontends, routers and servers of `direct`, behind the filter of requests",
         port="8000",
         admitted="the load balancer; on EKS also each pod, on ECS also each task and host of the models",

@@ -11,7 +11,7 @@ _EC2_STARTS = "RunInstances|CreateFleet|CreateLaunchTemplate|CreateTags"
 _EC2_ENDS = "TerminateInstances|DeleteLaunchTemplate"
 _BAKES = "RunInstances|CreateTags|(Stop|Terminate)Instances|(Create|Delete)Snapshot"
 _PROFILE = r"arn:aws:iam::.+:instance-profile/\*"
-_BUCKET = r"\$\{(Batch|KvCache|Logs|SignalHistory|Weights)\w+\.Arn\}"
+_BUCKET = r"\$\{(Batch|DoorAudit|DoorUsage|KvCache|Logs|SignalHistory|Weights)\w+\.Arn\}"
 _TARGETS = "arn:aws:elasticloadbalancing:.+:targetgroup"
 _COPIES = "GetObject|PutObject|AbortMultipartUpload"
 _REGION = "[a-z0-9-]+"
@@ -105,6 +105,9 @@ REASONS: dict[str, list[tuple[str, str]]] = {
         ("Operations", r"ec2:\w+(NetworkInterfaces?|PrivateIpAddresses|Subnets) on \*"),
         ("Streaming", r"ec2:\w+(NetworkInterfaces?|PrivateIpAddresses|Subnets) on \*"),
     ],
+    "log streams, which CDK names": [
+        ("FrontDoor", r"logs:PutLogEvents on \$\{UsageLog\w+\.Arn\}:log-stream:\*"),
+    ],
     "log streams, whose names begin with a node's name": [
         (
             "Observability",
@@ -122,9 +125,12 @@ REASONS: dict[str, list[tuple[str, str]]] = {
     ],
     "the token of a registry, which knows no resource": [
         ("Batch", r"ecr:GetAuthorizationToken on \*"),
+        ("FrontDoor", r"ecr:GetAuthorizationToken on \*"),
     ],
     "objects have no names beforehand; the bucket or the prefix bounds them": [
         ("Cluster", r"s3:GetObject on arn:aws:s3:::cdk-hnb659fds-assets-.+/\*\.zip"),
+        ("FrontDoor", r"s3:\w+ on arn:aws:s3:::\$\{[\w.-]+\}/usage(-errors)?/\*"),
+        ("FrontDoor", r"s3:\w+\*? on \$\{WatchedConfiguration\w+\.Arn\}(/\*)?"),
         ("Data", rf"s3:\w+ on {_BUCKET}.*\*"),
         ("Data", rf"s3:(GetBucket|List|DeleteObject)\* on {_BUCKET}.*"),
         ("Model", rf"s3:\w+ on {_BUCKET}.*\*"),

@@ -1,0 +1,129 @@
+"""The front door: replicas of Envoy and the policy process, their store, their records and their route.
+
+What it needs of the models are host names, so it is deployed before them, and their listener's rules lead to
+it. The tables of keys and of the ledger, and the buckets of records, are in the Data stack.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import aws_cdk as cdk
+from aws_cdk import aws_ec2 as ec2
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_kms as kms
+from aws_cdk import aws_s3 as s3
+from constructs import Construct
+
+from inference_blueprints.render.front_door.replica import DoorReferences, watched_document
+from inference_blueprints.serving.types.front_door import DoorPlan
+from inference_constructs.front_door import (
+    CertificateSecret,
+    DoorImage,
+    DoorStore,
+    DoorTargets,
+    LedgerCache,
+    UsageStream,
+    WatchedObject,
+)
+from inference_constructs.network import Gateway
+from inference_contracts import door_key_table, door_names
+from stacks.door_compute import DoorAccess, DoorCompute, DoorParts
+
+
+class FrontDoorStack(cdk.Stack):
+    """The stack of the front door.
+
+    door: Its plan.
+    compute: Runs the replicas.
+    store: Its tables and buckets.
+    gateway: The models' load balancer.
+    priority: Priority of its rule on the listener.
+    takes_old_names: Whether the host names of models lead to it.
+    vpc: VPC of the store of the ledger.
+    encryption_key: KMS key of everything that is stored.
+    log_bucket: Bucket for access logs.
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        construct_id: str,
+        *,
+        door: DoorPlan,
+        compute: DoorCompute,
+        store: DoorStore,
+        gateway: Gateway,
+        priority: int,
+        takes_old_names: bool,
+        vpc: ec2.IVpc,
+        encryption_key: kms.IKey,
+        log_bucket: s3.IBucket,
+        env: cdk.Environment,
+    ) -> None:
+        super().__init__(scope, construct_id, env=env)
+        targets = DoorTargets(self, "Route", host_name=door.host_name, gateway=gateway, priority=priority)
+        ledger = LedgerCache(
+            self, "Ledger", vpc=vpc, encryption_key=encryption_key, clients=compute.admit(self)
+        )
+        usage = UsageStream(
+            self,
+            "Usage",
+            bucket=s3.Bucket.from_bucket_name(self, "UsageBucket", store.usage_bucket),
+            encryption_key=encryption_key,
+        )
+        watched = WatchedObject(
+            self,
+            "Watched",
+            document=watched_document(door, compute.places()),
+            encryption_key=encryption_key,
+            log_bucket=log_bucket,
+        )
+        certificate = CertificateSecret(self, "Certificate", description="Certificate of the front door")
+
+        def grant(grantee: iam.IGrantable) -> Sequence[iam.Grant]:
+            return [
+                store.grant_read_keys(grantee),
+                store.grant_checkpoints(grantee),
+                store.grant_use_key(grantee, "dynamodb"),
+                ledger.grant_connect(grantee),
+                usage.grant_write(grantee),
+                watched.grant_read(grantee),
+                certificate.grant_read(grantee),
+            ]
+
+        compute.add_replicas(
+            self,
+            DoorParts(
+                image=DoorImage(self, "Image", encryption_key=encryption_key),
+                targets=targets,
+                references=DoorReferences(
+                    configuration=watched.address,
+                    keys_table=store.keys_table,
+                    ledger_table=store.ledger_table,
+                    store_host=ledger.host,
+                    store_cache=ledger.cache_name,
+                    store_user=ledger.user,
+                    usage_stream=usage.stream_name,
+                    certificate_secret=certificate.secret_arn,
+                    region=self.region,
+                ),
+                grant=grant,
+                earlier=[targets.rule, ledger, usage, watched],
+            ),
+        )
+        #: What the stacks of models need to know.
+        self.access = DoorAccess(
+            target_group_arn=targets.target_group_arn if takes_old_names else None,
+            registries=compute.registries(self),
+        )
+        for name, value in {
+            door_names.ADDRESS_OUTPUT: f"https://{door.host_name}/v1",
+            door_names.CACHE_OUTPUT: ledger.cache_name,
+            door_names.LEDGER_TABLE_OUTPUT: store.ledger_table,
+            door_names.USAGE_BUCKET_OUTPUT: store.usage_bucket,
+            door_names.USAGE_STREAM_OUTPUT: usage.stream_name,
+            door_key_table.AUDIT_BUCKET_OUTPUT: store.audit_bucket,
+            door_key_table.TABLE_OUTPUT: store.keys_table,
+        }.items():
+            cdk.CfnOutput(self, name, value=value)
