@@ -246,12 +246,13 @@ def test_usage_records_are_compressed_encrypted_and_partitioned_by_day(templates
 
 
 def bucket(templates: Templates, prefix: str) -> Resource:
-    [found] = [
+    found: list[Resource] = [
         resource
         for name, resource in templates.by_stack["Data"]["Resources"].items()
         if resource["Type"] == "AWS::S3::Bucket" and name.startswith(prefix)
     ]
-    return found
+    [only] = found
+    return only
 
 
 def test_tables_can_be_restored_and_are_not_deleted_by_chance(templates: Templates) -> None:
