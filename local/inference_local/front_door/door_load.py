@@ -21,13 +21,16 @@ from inference_local.front_door.door_scenario import (
 )
 
 #: Pairs of requests, one through the door and one directly, of which the first ones are not counted.
-_PAIRS, _WARM_UP_PAIRS = 100, 20
-_CONVERSATIONS, _TURNS, _TALKERS = 40, 3, 8
+_PAIRS, _WARM_UP_PAIRS = 50, 5
+_CONVERSATIONS, _TURNS, _TALKERS = 30, 3, 10
 #: Streams that are cut, their tokens, and the least and the most chunks after which their callers hang up.
 _CUT_STREAMS, _CUT_TOKENS, _CUT_AFTER, _CUTTERS = 24, 60, (2, 40), 6
-#: Streams that fill a model, their tokens, and how many of them are tried at most.
-_FILL_TOKENS, _MOST_FILLING = 250, 64
+#: Streams that fill a model: how many begin at first, and then again and again, at most; and their tokens.
+_FIRST_FILLING, _MORE_FILLING, _MOST_FILLING, _FILL_TOKENS = 13, 3, 40, 400
+#: Requests of each kind while it is full.
 _WHILE_FULL = 8
+#: Longest time until each replica knows what the others have in progress.
+_KNOWN_SECONDS = 0.8
 #: Clients that spend a budget, until each is refused once: many first. Then one, until it is refused so often
 #: in a row.
 _SPENDERS, _REFUSALS = (24, 12, 6, 3), 3
@@ -150,12 +153,28 @@ class DoorLoad:
         """
         result = self.result
         filling: list[asyncio.Task[DoorAnswer]] = []
+
         async with asyncio.TaskGroup() as group:
+
+            async def fill(streams: int) -> None:
+                """Begin more streams, and wait until each has begun and all replicas know of it."""
+                begun = [asyncio.Event() for _ in range(streams)]
+                new = [
+                    group.create_task(
+                        client.stream(self._question(pair.urgent, _FILL_TOKENS), begun=event.set)
+                    )
+                    for event in begun
+                ]
+                filling.extend(new)
+                await asyncio.gather(
+                    *(_first(event.wait(), task) for event, task in zip(begun, new, strict=True))
+                )
+                await self._sleep(_KNOWN_SECONDS)
+
+            more = _FIRST_FILLING
             while len(filling) < _MOST_FILLING:
-                begun = asyncio.Event()
-                stream = client.stream(self._question(pair.urgent, _FILL_TOKENS), begun=begun.set)
-                filling.append(group.create_task(stream))
-                await _first(begun.wait(), filling[-1])
+                await fill(more)
+                more = _MORE_FILLING
                 result.low.append(self._keep(await client.ask(self._question(pair.low, 1))))
                 if result.low[-1].kind == "refused":
                     break

@@ -10,11 +10,11 @@ from inference_contracts.number_text import number
 from inference_local.serving.platform_parts import Replacement
 
 #: The budget that is reached has room for about so many requests.
-REQUESTS_IN_BUDGET = 250
+REQUESTS_IN_BUDGET = 200
 #: Words of a prompt, tokens that the chat template adds to it, and tokens of an answer, of such a request.
 PROMPT_WORDS = 10
 _TEMPLATE_TOKENS = 14
-ANSWER_TOKENS = 40
+ANSWER_TOKENS = 25
 #: Requests that a target answers at once here, so that a small load fills it.
 _AT_ONCE = 20
 _DIGITS = 4

@@ -41,7 +41,7 @@ _KILL_SECONDS = 5.0
 #: Chunks that may be under way to a caller who hangs up.
 _UNDER_WAY = 2
 #: Longest time without a new record: those of requests whose replica was killed never come.
-_RECORDS_SECONDS, _PERIOD_SECONDS = 3.0, 0.2
+_RECORDS_SECONDS, _PERIOD_SECONDS = 2.0, 0.2
 
 
 @dataclass(frozen=True, slots=True)
