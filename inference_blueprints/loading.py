@@ -126,7 +126,9 @@ def parse_blueprint(
     if problems or not checked.is_complete:
         raise BlueprintError(problems)
     blueprint = with_commits(checked.blueprint, pins.commits).with_releases(pins.releases)
-    planned = [parsed.tie(finding) for finding in planned_target_findings(blueprint)]
+    planned = [
+        parsed.tie(finding) for finding in [*planned_target_findings(blueprint), *_door_findings(blueprint)]
+    ]
     if any(problem.severity == "error" for problem in planned):
         raise BlueprintError(planned)
     found += planned
@@ -154,6 +156,16 @@ def _findings(blueprint: Blueprint, pins: Pins, now: datetime | None) -> list[Fi
         *dict.fromkeys(decidable(serving, blueprint)),
         *decidable(target_findings, blueprint),
     ]
+
+
+def _door_findings(blueprint: Blueprint) -> Iterator[Finding]:
+    """Yield what the plan says about the front door of a blueprint without errors."""
+    if blueprint.spec.front_door:
+        # Few blueprints have one.
+        from inference_blueprints.serving.checks.door_checks import door_findings
+        from inference_blueprints.serving.plan import build_plan
+
+        yield from door_findings(blueprint.spec, build_plan(blueprint))
 
 
 class _RecordedDays:

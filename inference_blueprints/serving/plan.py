@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from inference_blueprints.serving.engines.kv_cache import kv_transfer
 from inference_blueprints.serving.estimates.cache_tiers import shared_cache_plan
-from inference_blueprints.serving.front_door.door_plan import door_plan
 from inference_blueprints.serving.nodes.node_share import set_neighbours
 from inference_blueprints.serving.nodes.node_systems import node_systems
 from inference_blueprints.serving.resolved import (
@@ -18,6 +19,7 @@ from inference_blueprints.serving.stacks import STACKS
 from inference_blueprints.serving.stacks.engine_process import pinned_image
 from inference_blueprints.serving.stacks.known_callers import behind_known_callers
 from inference_blueprints.serving.types import DeploymentPlan, ModelPlan, ServingPlan
+from inference_blueprints.serving.types.front_door import DoorPlan
 from inference_blueprints.serving.weights_loading import STREAMING_ENGINES, weights_mirror
 from inference_blueprints.spec import types as spec
 
@@ -37,8 +39,17 @@ def build_plan(blueprint: spec.Blueprint) -> ServingPlan:
     return ServingPlan(
         models=set_neighbours(models, blueprint.spec.pools),
         node_systems=node_systems(blueprint),
-        front_door=door_plan(blueprint, models) if blueprint.spec.front_door else None,
+        front_door=_front_door(blueprint, models),
     )
+
+
+def _front_door(blueprint: spec.Blueprint, models: Sequence[ModelPlan]) -> DoorPlan | None:
+    """Plan the front door, if there is one. Few blueprints have one, so its code is imported only then."""
+    if blueprint.spec.front_door is None:
+        return None
+    from inference_blueprints.serving.front_door.door_plan import door_plan
+
+    return door_plan(blueprint, models)
 
 
 def _model_plan(blueprint: spec.Blueprint, index: int) -> ModelPlan:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 
+from inference_blueprints.serving.front_door.sizing import door_size
 from inference_blueprints.serving.resolved import resolve
 from inference_blueprints.serving.scaling.worker_load import worker_load
 from inference_blueprints.serving.traffic import accelerators, own_deployments, own_means
@@ -14,6 +15,7 @@ from inference_blueprints.spec.derived import behind_the_door
 from inference_blueprints.spec.types import (
     Blueprint,
     FrontDoor,
+    FrontDoorBudget,
     FrontDoorModel,
     FrontDoorTarget,
     Model,
@@ -22,6 +24,7 @@ from inference_blueprints.spec.types import (
 from inference_contracts.batch_limits import PIXEL_SIDE_PER_TOKEN
 from inference_contracts.door_configuration import (
     NANO,
+    BudgetScope,
     DoorBudget,
     DoorConfiguration,
     DoorIssuer,
@@ -53,7 +56,7 @@ def door_plan(blueprint: Blueprint, models: Sequence[ModelPlan]) -> DoorPlan | N
     door_models = tuple(_door_model(blueprint, each, planned) for each in public)
     used = {target.cluster for each in door_models for target in each.targets}
     key_sets = tuple(_key_sets(door, host_name))
-    replicas = door.replicas or 2
+    size = door_size(blueprint.spec, door_models)
     return DoorPlan(
         host_name=host_name,
         configuration=DoorConfiguration(
@@ -66,7 +69,7 @@ def door_plan(blueprint: Blueprint, models: Sequence[ModelPlan]) -> DoorPlan | N
             time_zone=door.time_zone,
             on_store_loss=door.on_store_loss,
             store_loss_nano=_nano(door.store_loss_usd) or 0,
-            replicas=replicas,
+            replicas=size.replicas,
         ),
         clusters=tuple(
             DoorCluster(each.release, model, each.name, each.entry_point.ports[0].number)
@@ -74,10 +77,10 @@ def door_plan(blueprint: Blueprint, models: Sequence[ModelPlan]) -> DoorPlan | N
             if each.release in used
         ),
         key_sets=key_sets,
-        replicas=replicas,
-        vcpus=1.0,
-        memory_mib=1024,
-        largest_body_bytes=16 * 1024 * 1024,
+        replicas=size.replicas,
+        vcpus=size.vcpus,
+        memory_mib=size.memory_mib,
+        largest_body_bytes=size.largest_body_bytes,
     )
 
 
@@ -192,11 +195,10 @@ def door_budgets(spec: Spec) -> Iterator[DoorBudget]:
         if team not in limited:
             yield DoorBudget("team", team, nano_per_month=_nano(usd))
     for each in budgets:
-        scopes = (("team", each.team), ("project", each.project), ("key", each.key), ("model", each.model))
-        [(scope, name)] = [(scope, name) for scope, name in scopes if name is not None]
+        scope, name = budget_scope(each)
         usd_per_month = each.usd_per_month if each.team is None else monthly[each.team]
         yield DoorBudget(
-            scope=scope,  # type: ignore[arg-type]
+            scope=scope,
             name=name,
             nano_per_day=_nano(each.usd_per_day),
             nano_per_month=_nano(usd_per_month),
@@ -204,6 +206,18 @@ def door_budgets(spec: Spec) -> Iterator[DoorBudget]:
             tokens_per_minute=each.tokens_per_minute,
             enforce=each.enforce,
         )
+
+
+def budget_scope(budget: FrontDoorBudget) -> tuple[BudgetScope, str]:
+    """Return what a budget limits, and its name. The rules see to it that it is one thing."""
+    scopes: dict[BudgetScope, str | None] = {
+        "team": budget.team,
+        "project": budget.project,
+        "key": budget.key,
+        "model": budget.model,
+    }
+    [(scope, name)] = [(scope, name) for scope, name in scopes.items() if name is not None]
+    return scope, name
 
 
 def _nano(usd: float | None) -> int | None:
