@@ -140,6 +140,18 @@ class VerticalStack:
 
 
 @dataclass(frozen=True, slots=True)
+class Space:
+    """Nothing, for arrows that pass there."""
+
+    def height(self, width: float) -> float:  # noqa: ARG002 - as of every block
+        """Return no height of its own."""
+        return 0.0
+
+    def draw(self, area: Area, canvas: Canvas) -> None:
+        """Draw nothing."""
+
+
+@dataclass(frozen=True, slots=True)
 class HorizontalStack:
     """Blocks beside one another, all as high as the highest."""
 

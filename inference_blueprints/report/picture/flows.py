@@ -9,7 +9,6 @@ from inference_blueprints.report.picture.blocks import ARROW_GAP, Canvas, Way, d
 from inference_blueprints.report.picture.drawing import HEAD, Area, Arrow, Rectangle
 from inference_blueprints.report.picture.scene import Scene
 from inference_blueprints.serving.types import KvTransfer
-from inference_blueprints.spec.types import BatchQueue, StreamingJob
 from inference_contracts.records import dataclass
 
 
@@ -54,6 +53,8 @@ def _real_time(scene: Scene) -> Iterator[Flow]:
         f"Applications call the OpenAI API under the model's name in the private zone, such as "
         f"{scene.scheme}://{first}.{scene.zone}/v1."
     )
+    if scene.front_door:
+        sentence = scene.calling_sentence
     yield Flow(way, "applications", "zone", sentence)
     sentence = f"The name leads to the load balancer, which accepts requests from {scene.sources}."
     yield Flow(way, "zone", "balancer", sentence)
@@ -65,7 +66,9 @@ def _real_time(scene: Scene) -> Iterator[Flow]:
 def _models(scene: Scene, way: Way) -> Iterator[Flow]:
     """Yield how a request reaches a worker, whichever way it came in."""
     sentence = f"The load balancer passes the request to the model's {scene.entry_points} by the host name."
-    if scene.named_deployments:
+    if scene.front_door:
+        yield from _through_the_door(scene, way)
+    elif scene.named_deployments:
         yield from _by_address(scene, sentence)
     else:
         yield Flow(way, "balancer", "frontends", sentence)
@@ -75,13 +78,34 @@ def _models(scene: Scene, way: Way) -> Iterator[Flow]:
         yield Flow(Way.SUPPLY, "pools", "frontends", sentence, share=0.65)
 
 
+def _through_the_door(scene: Scene, way: Way) -> Iterator[Flow]:
+    """Yield how requests pass the front door, and those of queues and jobs that do not."""
+    others = [each for each in scene.ways_in if not scene.has_own_address(each)]
+    if scene.named_deployments:
+        way = Way.REQUESTS if others else Way.REAL_TIME
+    sentence = "The load balancer passes the request to a replica of the front door."
+    yield Flow(way, "balancer", "door", sentence)
+    yield Flow(Way.SUPPLY, "door", "ledger", scene.ledger_sentence)
+    sentence = f"The door passes it to {scene.entry_points} of a deployment of its model, over mutual TLS."
+    if scene.named_deployments:
+        # Beside the heading of the frame that the arrow crosses.
+        yield Flow(way, "door", "by-model", sentence, share=0.9)
+        yield from _by_own_address(scene)
+    else:
+        yield Flow(way, "door", "frontends", sentence)
+
+
 def _by_address(scene: Scene, sentence: str) -> Iterator[Flow]:
     """Yield how requests reach the deployments behind the model's name, and those of queues and jobs."""
-    queues, jobs = scene.queues, scene.blueprint.spec.streaming
-    ways_in: list[BatchQueue | StreamingJob] = [*queues, *jobs]
-    others = [each for each in ways_in if not scene.has_own_address(each)]
+    others = [each for each in scene.ways_in if not scene.has_own_address(each)]
     sentence = f"{sentence} The model's name leads to the deployments that no queue or job has for itself."
     yield Flow(Way.REQUESTS if others else Way.REAL_TIME, "balancer", "by-model", sentence)
+    yield from _by_own_address(scene)
+
+
+def _by_own_address(scene: Scene) -> Iterator[Flow]:
+    """Yield how requests reach the deployments that queues and jobs have for themselves."""
+    queues, jobs = scene.queues, scene.blueprint.spec.streaming
     for way, ways, share in ((Way.BATCH, queues, 0.25), (Way.NEAR_REAL_TIME, jobs, 0.5)):
         if any(map(scene.has_own_address, ways)):
             yield Flow(way, "balancer", "by-way", scene.address_sentence(ways), share=share)

@@ -16,6 +16,7 @@ from inference_blueprints.report.picture.blocks import (
     Frame,
     Glyph,
     HorizontalStack,
+    Space,
     Style,
     VerticalStack,
     Way,
@@ -29,6 +30,7 @@ from inference_blueprints.report.picture.scene import OWN_BUCKET, Scene, counted
 from inference_blueprints.serving.streaming import job_size, topic_partitions
 from inference_blueprints.serving.traffic import WayIn, deployment_traffic, model_traffic
 from inference_blueprints.serving.types import DeploymentPlan, ServingPlan
+from inference_blueprints.serving.types.front_door import DoorPlan
 from inference_blueprints.spec.types import Batch, Blueprint, Kafka, Model, SignalStore, Spec, StreamingJob
 from inference_catalog.node_facts import NEURON_SCHEDULER
 from inference_contracts.ecs_names import DISCOVERY_MEMBERS
@@ -190,12 +192,19 @@ def _services(scene: Scene) -> Block:
         *([Card("Weights", (f"S3, {', '.join(scene.buckets)}",), Glyph.BUCKET)] if scene.buckets else []),
         *([Card("Private registry", registries, Glyph.BUCKET)] if registries else []),
         *([Card("Compiled programs", (f"S3, {OWN_BUCKET}",), Glyph.BUCKET)] if scene.keeps_compiled else []),
+        *_usage(scene.blueprint.spec),
         *_of_cluster(scene),
         *_telemetry(scene),
     ]
     # One card alone in the last row would look lost.
     child = grid(cards, columns=2 if len(cards) % 3 == 1 else 3)
     return Frame("AWS services", child, _SERVICES, anchor="services")
+
+
+def _usage(spec: Spec) -> list[Card]:
+    """Return where the usage records of the front door are kept; nothing without one."""
+    door = spec.front_door
+    return [Card("Usage records", (f"S3, {door.usage.retention_days} days",), Glyph.BUCKET)] if door else []
 
 
 def _of_cluster(scene: Scene) -> list[Card]:
@@ -244,7 +253,8 @@ def _operations(scene: Scene) -> Block | None:
 def _vpc(scene: Scene) -> Block:
     """Return the VPC with its subnets."""
     operations = _operations(scene)
-    blocks = [_entrance(scene), _cluster(scene), *([operations] if operations else [])]
+    door = [_door_row(scene, scene.front_door)] if scene.front_door else []
+    blocks = [_entrance(scene), *door, _cluster(scene), *([operations] if operations else [])]
     private = Frame(
         "Private subnets",
         VerticalStack(blocks, gap=ARROW_GAP),
@@ -278,6 +288,26 @@ def _entrance(scene: Scene) -> Block:
     # Where there are two groups of deployments, it stands above both, and batch's workers still below queues.
     weights = (14, 9) if scene.named_deployments else (5, 2)
     return HorizontalStack([VerticalStack(rows, gap=ARROW_GAP), balancer], weights=weights, gap=ARROW_GAP)
+
+
+def _door_row(scene: Scene, door: DoorPlan) -> Block:
+    """Return the front door, below the load balancer and above the frontends, and what it counts in."""
+    configuration = door.configuration
+    kind = "tasks on AWS Fargate" if scene.blueprint.spec.cluster.ecs else "pods on system nodes"
+    lines = (
+        f"{door.replicas} {kind}, {door.vcpus:g} {'vCPU' if door.vcpus == 1 else 'vCPUs'} each",
+        f"{counted(len(configuration.models), 'model')}, {counted(len(configuration.budgets), 'budget')}",
+        scene.identities,
+    )
+    teams = ", ".join(first_names([team.name for team in configuration.teams]))
+    cards = [
+        Card("Budgets and keys", ("ElastiCache for Valkey, DynamoDB", f"of {teams}"), Glyph.KEY, "ledger"),
+        Card("Front door", lines, Glyph.ROUTER, "door"),
+    ]
+    if scene.named_deployments:
+        # Requests of queues and jobs with deployments of their own pass beside it.
+        return HorizontalStack([*cards, Space()], weights=(5, 6, 5), gap=ARROW_GAP)
+    return HorizontalStack(cards, gap=ARROW_GAP)
 
 
 def _batch_frame(batch: Batch) -> Block:

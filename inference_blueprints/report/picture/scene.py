@@ -14,6 +14,7 @@ from inference_blueprints.serving.traffic import (
     way_address,
 )
 from inference_blueprints.serving.types import KvTransfer, ServingPlan
+from inference_blueprints.serving.types.front_door import DoorPlan
 from inference_blueprints.spec.derived import models_domain
 from inference_blueprints.spec.types import BatchQueue, Blueprint, StreamingJob
 from inference_catalog.addresses import DEFAULT_CIDR, DEFAULT_ZONES
@@ -264,9 +265,48 @@ class Scene:
         return list(batch.queues) if batch else []
 
     @property
+    def ways_in(self) -> list[BatchQueue | StreamingJob]:
+        """The queues of batch jobs, and the streaming jobs."""
+        return [*self.queues, *self.blueprint.spec.streaming]
+
+    @property
+    def front_door(self) -> DoorPlan | None:
+        """The front door; None without one."""
+        return self.plan.front_door
+
+    @property
+    def identities(self) -> str:
+        """How callers of the front door identify themselves."""
+        door = self.blueprint.spec.front_door
+        identity = door.identity if door else None
+        ways = (
+            *(("API keys",) if identity and identity.api_keys else ()),
+            *(("tokens of AWS STS",) if identity and identity.iam else ()),
+            *(("tokens of an issuer",) if identity and identity.oidc else ()),
+        )
+        return listed(ways)
+
+    @property
+    def calling_sentence(self) -> str:
+        """How applications call the front door."""
+        door = self.front_door
+        address = f"https://{door.host_name}/v1" if door else ""
+        return f"Applications call the OpenAI API at one address, {address}, with {self.identities}."
+
+    @property
+    def ledger_sentence(self) -> str:
+        """What the front door keeps elsewhere."""
+        return (
+            "The door asks who calls and which model is meant, and counts budgets in the store; each answer "
+            "becomes a usage record in S3."
+        )
+
+    @property
     def names(self) -> str:
         """What the private zone has names for."""
         spec = self.blueprint.spec
+        if self.front_door:
+            return f"{self.front_door.host_name} for all models"
         more = sum(len(further_routes(spec, model)) for model in spec.models)
         return f"one name per model, and {more} more" if more else "one name per model"
 

@@ -301,6 +301,7 @@ _SECTIONS: dict[str, Callable[[Spec], list[str]]] = {
     "queueing": lambda _: ["Kueue"],
     "models": lambda spec: [model.name for model in spec.models],
     "teams": lambda spec: [team.name for team in spec.teams],
+    "front_door": lambda _: ["Front door", "Budgets and keys", "Usage records"],
     "batch": lambda spec: ["Batch API", "Batch workers", *(queue.name for queue in spec.batch.queues)],  # type: ignore[union-attr]
     "signal_store": lambda _: ["Signal store", "ElastiCache for Valkey"],
     "kafka": lambda _: ["Amazon MSK"],
@@ -515,6 +516,36 @@ def test_requests_go_to_the_deployments_that_their_way_has_for_itself(
     test_no_two_texts_overlap(drawn[0])
     test_no_two_cards_overlap(drawn[0])
     test_everything_is_inside_the_canvas(drawn)
+    test_texts_stay_inside_the_boxes_in_which_they_begin(drawn[0])
+    test_arrows_cross_no_text_and_no_card(drawn[0])
+    test_the_number_of_an_arrow_touches_no_border(drawn[0])
+    test_arrows_join_the_two_blocks_of_their_flows(scene, drawn[0])
+
+
+@pytest.mark.parametrize("ways", [set(), {"queue"}, {"queue", "job"}], ids=["none", "queue", "both"])
+def test_requests_pass_the_front_door(shipped_scene: Callable[[str], Scene], ways: set[str]) -> None:
+    """Red if an arrow leads around the door, or crosses it."""
+    document = _with_deployments_of_ways(shipped_scene, ways).blueprint.model_dump(
+        mode="json", by_alias=True, exclude_none=True
+    )
+    spec = document["spec"]
+    spec["network"] = {
+        "certificateArn": "arn:aws:acm:us-west-2:111122223333:certificate/1",
+        "domain": "models.example.com",
+    }
+    spec["models"][0]["rates"] = spec["batch"]["queues"][0]["rates"]
+    spec["frontDoor"] = {}
+    blueprint = Blueprint.model_validate(document)
+    scene = Scene(blueprint, build_plan(blueprint))
+    drawn = draw(scene)
+    ends = [(flow.start, flow.end) for flow in flows(scene)]
+    frontends = "by-model" if ways else "frontends"
+    assert {("balancer", "door"), ("door", frontends), ("door", "ledger")} <= set(ends)
+    assert ("balancer", frontends) not in ends
+    assert (("balancer", "by-way") in ends) is bool(ways)
+    assert "https://api.models.example.com/v1, with API keys" in " ".join(_all_words(drawn[0]).split())
+    test_no_two_texts_overlap(drawn[0])
+    test_no_two_cards_overlap(drawn[0])
     test_texts_stay_inside_the_boxes_in_which_they_begin(drawn[0])
     test_arrows_cross_no_text_and_no_card(drawn[0])
     test_the_number_of_an_arrow_touches_no_border(drawn[0])
