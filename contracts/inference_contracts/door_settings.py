@@ -6,6 +6,7 @@ take region, credentials and, on one machine, ``AWS_ENDPOINT_URL`` from the envi
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Final
@@ -55,6 +56,8 @@ class DoorSettings:
     """User of the cache, whose authentication is IAM."""
     store_authority: str = ""
     """File with the certificate of the authority of the cache. Empty for the system's authorities."""
+    metrics_address: str = ""
+    """``host:port`` at which Prometheus reads metrics over HTTP. Empty if it does not."""
     usage_stream: str = ""
     """Firehose stream of the usage records. Empty if they are not delivered."""
 
@@ -73,17 +76,11 @@ def read_settings(environment: Mapping[str, str]) -> DoorSettings:
         if not given:
             if is_required:
                 faults.append(f"{name}: missing; it must be set")
-        elif field.name == "store_port":
-            if given.isdecimal() and 0 < int(given) < 2**16:
-                values[field.name] = int(given)
-            else:
-                faults.append(f"{name}: got {given!r}, must be a port from 1 to 65535")
-        elif field.name == "store_cluster":
-            if given not in {_TRUE, "false"}:
-                faults.append(f"{name}: got {given!r}, must be true or false")
-            values[field.name] = given == _TRUE
+        elif (wrong := _FORMS.get(field.name)) and not wrong[0].fullmatch(given):
+            faults.append(f"{name}: got {given!r}, must be {wrong[1]}")
         else:
-            values[field.name] = given
+            values[field.name] = int(given) if field.name == "store_port" else given
+    values["store_cluster"] = values.get("store_cluster") == _TRUE
     if bool(environment.get(f"{PREFIX}STORE_CACHE")) != bool(environment.get(f"{PREFIX}STORE_USER")):
         faults.append(f"{PREFIX}STORE_CACHE and {PREFIX}STORE_USER: a cache needs a user; set both or none")
     if faults:
@@ -102,6 +99,12 @@ def as_environment(settings: DoorSettings) -> dict[str, str]:
     return found
 
 
+#: Forms of values that are no free text, and how a message names them.
+_FORMS: Final = {
+    "store_port": (re.compile("[1-9][0-9]{0,4}"), "a port"),
+    "store_cluster": (re.compile("true|false"), "true or false"),
+    "metrics_address": (re.compile("[^:]+:[1-9][0-9]{0,4}"), "HOST:PORT"),
+}
 _REQUIRED: Final = frozenset(
     {"replica", "socket", "configuration", "envoy_folder", "access_log", "state_folder", "store_host"}
 )

@@ -21,6 +21,7 @@ _LIMITS: Final = (
 )
 _CHOICES: Final = door_headers.CHOICES.encode()
 _BYTES: Final = door_headers.BYTES.encode()
+_STORED: Final = door_headers.STORED.encode()
 _IMAGES: Final = door_headers.IMAGES.encode()
 _TOKEN: Final = door_headers.TOKEN.encode()
 _PROJECT: Final = door_headers.CALLERS_PROJECT.encode()
@@ -30,8 +31,9 @@ _CONVERSATION: Final = tuple(
 )
 _PROJECT_FORM: Final = re.compile(r"[A-Za-z0-9._-]{1,64}")
 _LONGEST_NUMBER: Final = 12
-#: Largest `n`: OpenAI's own limit (https://platform.openai.com/docs/api-reference/chat/create).
-MOST_CHOICES: Final = 128
+#: Largest number of answers: of `n`, which OpenAI bounds by 128
+#: (https://platform.openai.com/docs/api-reference/chat/create), times the prompts of a body.
+MOST_CHOICES: Final = 100_000
 
 
 class RefusedError(Exception):
@@ -54,8 +56,10 @@ class AskedRequest:
     """Largest number of tokens of one choice. None if the request states none."""
     choices: int
     """Answers, or images, that it wants."""
-    images: int | None
-    """Images of the prompt. None if nothing has counted them."""
+    images: int
+    """Images, films and sounds of the prompt."""
+    is_stored: bool
+    """Whether it continues a conversation that the engine has stored."""
     conversation: str
     """What its conversation is known by. Empty if nothing says it."""
     project: str | None
@@ -91,7 +95,8 @@ def read_request(path: str, headers: Mapping[bytes, bytes]) -> AskedRequest:
         int(length),
         max(limits) if limits else None,
         _number(headers, _CHOICES, "n", 1, MOST_CHOICES) or 1,
-        _number(headers, _IMAGES, "images", 0, 1_000_000),
+        _number(headers, _IMAGES, "images", 0, 1_000_000) or 0,
+        headers.get(_STORED) == b"true",
         next((text for name in _CONVERSATION if (text := _text(headers, name))), ""),
         _project(headers),
     )

@@ -42,8 +42,9 @@ def bound_of(request: AskedRequest, model: DoorModel) -> CostBound:
     """
     if request.path.startswith(IMAGE_PATHS):
         return CostBound(min(request.bytes, model.context_length), 0, request.choices)
-    text = request.bytes + TEMPLATE_TOKENS + (request.images or 0) * model.image_tokens
-    prompt = min(text, model.context_length)
+    text = request.bytes + TEMPLATE_TOKENS + request.images * model.image_tokens
+    # A stored conversation adds its former turns, which nobody here has seen.
+    prompt = model.context_length if request.is_stored else min(text, model.context_length)
     if request.path.startswith(_NO_OUTPUT):
         # Each of several inputs has the whole context, so only the length of the body bounds them.
         return CostBound(text, 0, 0)

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Mapping
+import sys
+import time
+import traceback
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Final, cast
 
 import httptools
@@ -21,11 +25,25 @@ _FAULT: Final = DoorRefusal(
 )
 
 
-class HttpConnection(asyncio.Protocol):
-    """A connection of Envoy, with one request after the other."""
+@dataclass(slots=True)
+class Pages:
+    """What the policy answers besides decisions."""
 
-    def __init__(self, policy: Policy, metrics: DoorMetrics, tasks: set[asyncio.Task[None]]) -> None:
-        self._policy, self._metrics, self._tasks = policy, metrics, tasks
+    metrics: DoorMetrics
+    is_ready: Callable[[], bool]
+    """Whether requests can be decided: keys are known and the store has answered."""
+    tasks: set[asyncio.Task[None]]
+    """Answers that are being made."""
+
+
+class HttpConnection(asyncio.Protocol):
+    """A connection of Envoy, with one request after the other.
+
+    policy: None at the address for Prometheus, where there is nothing to decide.
+    """
+
+    def __init__(self, policy: Policy | None, pages: Pages) -> None:
+        self._policy, self._pages = policy, pages
         self._parser = httptools.HttpRequestParser(self)
         self._headers: dict[bytes, bytes] = {}
         self._url = b""
@@ -55,41 +73,45 @@ class HttpConnection(asyncio.Protocol):
         headers, self._headers = self._headers, {}
         path = self._url.partition(b"?")[0].decode("latin-1")
         self._url = b""
-        task = asyncio.get_running_loop().create_task(self._answer(path, headers))
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
-
-    async def _answer(self, path: str, headers: Mapping[bytes, bytes]) -> None:
-        if path.startswith(door_headers.DECIDE):
-            try:
-                decided = await self._policy.decide(path[len(door_headers.DECIDE) :], headers)
-            except RefusedError as error:
-                self._refuse(error.refusal)
-            except Exception:
-                self._refuse(_FAULT)
-                raise
-            else:
-                self._write(200, decided, b"")
+        if self._policy and path.startswith(door_headers.DECIDE):
+            decided = self._decide(self._policy, path[len(door_headers.DECIDE) :], headers)
+            task = asyncio.get_running_loop().create_task(decided)
+            self._pages.tasks.add(task)
+            task.add_done_callback(self._pages.tasks.discard)
         elif path == door_headers.METRICS_PATH:
-            self._write(200, {"content-type": "text/plain; version=0.0.4"}, self._metrics.text())
+            self._write(200, {"content-type": "text/plain; version=0.0.4"}, self._pages.metrics.text())
         elif path == door_headers.READY_PATH:
-            self._write(200, {}, b"")
-        elif path == MODELS_PATH or path.startswith(f"{MODELS_PATH}/"):
-            self._list_models(path[len(MODELS_PATH) + 1 :], headers)
+            self._write(200 if self._pages.is_ready() else 503, {}, b"")
+        elif self._policy and (path == MODELS_PATH or path.startswith(f"{MODELS_PATH}/")):
+            self._list_models(self._policy, path[len(MODELS_PATH) + 1 :], headers)
         else:
             self._refuse(DoorRefusal(404, "unknown_path", f"{path[:200]}: not a path of this API."))
 
-    def _list_models(self, name: str, headers: Mapping[bytes, bytes]) -> None:
+    async def _decide(self, policy: Policy, path: str, headers: Mapping[bytes, bytes]) -> None:
+        started = time.perf_counter()
+        try:
+            decided = await policy.decide(path, headers)
+        except RefusedError as error:
+            self._refuse(error.refusal)
+        except Exception as error:  # noqa: BLE001 -- whatever it is, Envoy waits for an answer
+            event = {"event": "decision failed", "reason": repr(error), "trace": traceback.format_exc()}
+            print(json.dumps(event), file=sys.stderr, flush=True)
+            self._refuse(_FAULT)
+        else:
+            self._write(200, decided, b"")
+        self._pages.metrics.took(time.perf_counter() - started)
+
+    def _list_models(self, policy: Policy, name: str, headers: Mapping[bytes, bytes]) -> None:
         """Answer with the models of the caller whom the decision has named."""
-        caller = self._policy.known.callers.again(headers)
+        caller = policy.known.callers.again(headers)
         models = [
             {
                 "id": model.name,
                 "object": "model",
                 "created": 0,
-                "owned_by": self._policy.known.configuration.platform,
+                "owned_by": policy.known.configuration.platform,
             }
-            for model in self._policy.visible_models(caller)
+            for model in policy.visible_models(caller)
         ]
         if not name:
             self._write(200, {"content-type": _JSON}, json.dumps({"object": "list", "data": models}).encode())

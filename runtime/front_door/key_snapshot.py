@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
+import json
+import sys
 import time
 from collections.abc import Callable
 from typing import Final
@@ -46,9 +47,16 @@ class KeySnapshot:
 
     async def run(self) -> None:
         """Keep the keys fresh, until it is cancelled."""
+        reason = ""
         while self._table is not None:
-            with contextlib.suppress(BotoCoreError, ClientError):
+            try:
                 await asyncio.to_thread(self.refresh)
+                reason = ""
+            except (BotoCoreError, ClientError) as error:
+                if reason != str(error):
+                    reason = str(error)
+                    event = {"event": "API keys not read", "reason": reason}
+                    print(json.dumps(event), file=sys.stderr, flush=True)
             await asyncio.sleep(_POLL_SECONDS)
 
     def refresh(self) -> None:

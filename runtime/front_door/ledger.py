@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import collections
 import secrets
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -9,19 +11,26 @@ from dataclasses import dataclass
 from typing import Any, Final
 from zoneinfo import ZoneInfo
 
-from front_door.ledger_counters import LedgerCounter, Slot
-from front_door.ledger_scripts import RESERVE, SEED, SETTLE
+from front_door.ledger_counters import LedgerCounter, LedgerSlot
+from front_door.ledger_scripts import CHARGE, RESERVE, RESTORE, SEED, SETTLE
 from front_door.store import LedgerStore, StoreLostError, Word
 from front_door.windows import Windows, windows_at
 
 #: Largest difference between the clocks of store and replica at which a new day may begin.
 CLOCK_SECONDS: Final = 300.0
+#: Numbers of a counter in the answer to a settlement: d, D, m, M, R, n, r, t of `ledger_scripts`.
+SETTLED_NUMBERS: Final = 8
+#: Generation of what was not reserved before.
+NOT_RESERVED: Final = "-"
 #: What a script answers besides numbers of counters.
 _DONE, _OTHER_WINDOW, _EMPTY = 1, -1, -2
+_ATTEMPTS: Final = 4
+#: Reservations of a lost store that are given back later. Those beyond stay until this replica ends.
+_MOST_DOUBTFUL: Final = 100_000
 
-#: Returns what the checkpoint has of all counters of a slot, those of other callers too: by key, the first
-#: second of the day and what was spent in it, and the same of the day before, the month and the month before.
-ReadCheckpoint = Callable[[Slot], Awaitable[Mapping[str, Sequence[int]]]]
+#: Returns what the checkpoint has of all counters with a tag: by key, the first second of the day and what
+#: was spent in it, and the same of the day before, the month and the month before.
+ReadCheckpoint = Callable[[str], Awaitable[Mapping[str, Sequence[int]]]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +38,7 @@ class Reservation:
     """What a slot has promised."""
 
     generation: str
+    """Generation of the slot's data, or `NOT_RESERVED`."""
     day: int
     month: int
     minute: int
@@ -48,10 +58,22 @@ class Exceeded:
     """Seconds until the window ends."""
 
 
+@dataclass(frozen=True, slots=True)
+class OpenReservation:
+    """A reservation of this replica that is not settled."""
+
+    slot: LedgerSlot
+    id: str
+    nano: int
+    value: str
+
+
 class Ledger:
     """The counters of all replicas.
 
     read_checkpoint: Reads what an empty slot is filled with. None if there are no checkpoints.
+    open_reservations: Returns this replica's open reservations with a tag. It registers them again if the
+        store has lost them.
     clock: Time of this replica, in seconds since 1970.
     """
 
@@ -59,37 +81,79 @@ class Ledger:
         self,
         store: LedgerStore,
         zone: str,
-        read_checkpoint: ReadCheckpoint | None,
+        *,
+        read_checkpoint: ReadCheckpoint | None = None,
+        open_reservations: Callable[[str], Sequence[OpenReservation]] = lambda _: (),
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._store, self._read_checkpoint, self._clock = store, read_checkpoint, clock
-        self._zone = ZoneInfo(zone)
-        self._windows: Windows = windows_at(clock(), self._zone)
+        self._open = open_reservations
+        self._generations: dict[str, str] = {}
+        self._filling: dict[str, asyncio.Task[None]] = {}
+        self._restoring: set[asyncio.Task[None]] = set()
         self.clocks_differ = False
+        self.doubtful: collections.deque[tuple[LedgerSlot, str]] = collections.deque(maxlen=_MOST_DOUBTFUL)
+        self._zone: ZoneInfo
+        self._windows: Windows
+        self.set_zone(zone)
 
     @property
     def windows(self) -> Windows:
         """Day and month of the store, as they were last known."""
         return self._windows
 
+    def generation_of(self, tag: str) -> str:
+        """Return the generation of a slot as it was last known."""
+        return self._generations.get(tag, "")
+
+    def take_time(self, store_now: int) -> None:
+        """Take the store's time, which another question has told."""
+        if not self._windows.contain(store_now):
+            self._set_clock(store_now)
+
+    def set_zone(self, zone: str) -> None:
+        """Take a time zone."""
+        self._zone = ZoneInfo(zone)
+        self._windows = windows_at(self._clock(), self._zone)
+
     async def reserve(
-        self, slot: Slot, identifier: str, nano: int, tokens: int, value: str
+        self, slot: LedgerSlot, identifier: str, nano: int, tokens: int, value: str
     ) -> Reservation | Exceeded:
         """Reserve in all counters of a slot, or in none.
 
         value: What is kept with the reservation, for replicas that settle what a dead one has left.
         Raises StoreLostError.
         """
-        limits = [word for counter in slot.counters for word in counter.before.as_words()]
-        insists = 0
-        for _ in range(4):
-            now = self._windows
-            words: list[Word] = [now.day, now.day_end, now.month, insists, identifier, nano, tokens]
-            answer = await self._store.script(
-                RESERVE, slot.keys, [*words, f"{nano} {tokens} {value}", *limits]
+        try:
+            return await self._reserve(slot, identifier, nano, tokens, value)
+        except StoreLostError:
+            # The store may have done it all the same.
+            self.doubtful.append((slot, identifier))
+            raise
+
+    async def undo_doubtful(self) -> None:
+        """Give back what the store may have reserved without our knowledge. Raises StoreLostError."""
+        while self.doubtful:
+            slot, identifier = self.doubtful[0]
+            nothing = Reservation(
+                self._generations.get(slot.tag, ""), self._windows.day, self._windows.month, 0
             )
+            await self.settle(slot, identifier, 0, 0, nothing)
+            self.doubtful.popleft()
+
+    async def _reserve(
+        self, slot: LedgerSlot, identifier: str, nano: int, tokens: int, value: str
+    ) -> Reservation | Exceeded:
+        insists = 0
+        for _ in range(_ATTEMPTS):
+            now = self._windows
+            words: list[Word] = [now.day, now.day_end, now.month, insists, identifier, nano, tokens, value]
+            answer = await self._store.script(RESERVE, slot.keys, words + slot.limits)  # type: ignore[operator]
             if answer[0] == _DONE:
-                return Reservation(answer[1].decode(), now.day, now.month, answer[2] // 60)
+                generation = answer[1].decode()
+                if self._generations.get(slot.tag) != generation:
+                    self._note(slot.tag, generation)
+                return Reservation(generation, now.day, now.month, answer[2] // 60)
             if answer[0] == _OTHER_WINDOW:
                 insists = 0 if self._set_clock(answer[1]) else 1
             elif answer[0] == _EMPTY:
@@ -99,32 +163,74 @@ class Ledger:
                 counter = slot.counters[number - 1]
                 limit = counter.before.as_words()[kind - 1]
                 return Exceeded(counter, kind, limit, int(used), self._resets_in(kind, at))
-        raise StoreLostError("the store's data vanish again and again")
+        raise StoreLostError("the store loses its data again and again")
 
     async def settle(
-        self, slot: Slot, identifier: str, nano: int, tokens: int, reservation: Reservation
+        self, slot: LedgerSlot, identifier: str, nano: int, tokens: int, reservation: Reservation
     ) -> list[int] | None:
-        """Settle a reservation once. Return seven numbers of each counter; None if it was settled before.
+        """Settle a reservation once.
 
+        Return `SETTLED_NUMBERS` numbers of each counter. None if it was settled before.
         Raises StoreLostError.
         """
         words: list[Word] = [identifier, nano, tokens, reservation.generation]
-        words += [reservation.day, reservation.month, reservation.minute]
-        for _ in range(2):
-            answer: list[Any] = await self._store.script(SETTLE, slot.keys, words)
+        words += (reservation.day, reservation.month, reservation.minute)
+        return await self._change(SETTLE, slot, slot.keys, words)
+
+    async def charge(
+        self, slot: LedgerSlot, position: tuple[str, int], nano: int, tokens: int, requests: int
+    ) -> list[int] | None:
+        """Add what requests without a reservation have cost, once.
+
+        position: Name of the replica, and the position in its log up to which they are counted then.
+        Return as `settle` does. Raises StoreLostError.
+        """
+        replica, at = position
+        keys = [slot.position_key(replica), *slot.keys[1:]]
+        now = self._windows
+        return await self._change(CHARGE, slot, keys, [at, nano, tokens, requests, now.day, now.month])
+
+    async def _change(
+        self, script: str, slot: LedgerSlot, keys: list[str], words: list[Word]
+    ) -> list[int] | None:
+        for _ in range(_ATTEMPTS):
+            answer: list[Any] = await self._store.script(script, keys, words)
             if answer[0] != _EMPTY:
                 return [int(each) for each in answer[2:]] if answer[0] == _DONE else None
             await self._fill(slot)
-        raise StoreLostError("the store's data vanish again and again")
+        raise StoreLostError("the store loses its data again and again")
 
-    async def _fill(self, slot: Slot) -> None:
-        """Fill an empty slot from its checkpoint. Of several replicas, the first draws the generation."""
-        rows = await self._read_checkpoint(slot) if self._read_checkpoint else {}
+    async def _fill(self, slot: LedgerSlot) -> None:
+        """Fill an empty slot from its checkpoint. Requests that come meanwhile wait for it."""
+        filling = self._filling.get(slot.tag)
+        if filling is None:
+            filling = asyncio.create_task(self._fill_now(slot))
+            self._filling[slot.tag] = filling
+            filling.add_done_callback(lambda _: self._filling.pop(slot.tag))
+        await asyncio.shield(filling)
+
+    async def _fill_now(self, slot: LedgerSlot) -> None:
+        rows = await self._read_checkpoint(slot.tag) if self._read_checkpoint else {}
         # The generation stands in the first counter, which a checkpoint may not have.
-        keys = [slot.open_key, slot.counters[0].key]
-        keys += [key for key in rows if key != slot.counters[0].key]
-        numbers = [number for key in keys[1:] for number in rows.get(key, (0,) * 8)]
-        await self._store.script(SEED, keys, [secrets.token_hex(4), *numbers])
+        first = slot.counters[0].key
+        keys = [*slot.keys[:2], first, *(key for key in rows if key != first)]
+        numbers = [number for key in keys[2:] for number in rows.get(key, (0,) * 8)]
+        # Of several replicas at once, the first draws the generation.
+        generation = await self._store.script(SEED, keys, [secrets.token_hex(4), *numbers])
+        self._generations[slot.tag] = generation.decode()
+        await self._restore(slot.tag)
+
+    def _note(self, tag: str, generation: str) -> None:
+        """Note a new generation. If another replica has filled the slot, register what is open here."""
+        if tag in self._generations:
+            task = asyncio.create_task(self._restore(tag))
+            self._restoring.add(task)
+            task.add_done_callback(self._restoring.discard)
+        self._generations[tag] = generation
+
+    async def _restore(self, tag: str) -> None:
+        for each in self._open(tag):
+            await self._store.script(RESTORE, each.slot.keys, [each.id, each.value, each.nano])
 
     def _set_clock(self, store_now: int) -> bool:
         """Take the windows of the store's time. Return False if this replica's clock speaks against it."""

@@ -14,21 +14,35 @@ from inference_contracts.usage_record import CostBasis, UsageRecord
 #: Flags of an answer that did not come to its end: the caller or the model went, or a time limit passed
 #: (https://www.envoyproxy.io/docs/envoy/v1.40.0/configuration/observability/access_log/usage).
 _CUT: Final = frozenset({"DC", "UC", "UR", "LR", "SI", "UT", "DT", "DR", "UMSDR", "DPE", "UPE", "OM"})
-_OK: Final = 200
+#: Fewer bytes than any event of a stream has that carries a token: those of chat have over 150.
+_LEAST_EVENT_BYTES: Final = 64
 _FIRST_ERROR: Final = 400
 #: What a target answers that has no room (Dynamo 1.6.1 and llm-d answer 503 or 529).
 FULL: Final = frozenset({503, 529})
 
 
 @dataclass(frozen=True, slots=True)
-class Ended:
+class SettledCost:
+    """What a request has cost."""
+
+    input_tokens: int
+    output_tokens: int
+    nano: int
+    basis: CostBasis
+
+    @property
+    def tokens(self) -> int:
+        """Tokens of prompt and answer."""
+        return self.input_tokens + self.output_tokens
+
+
+@dataclass(frozen=True, slots=True)
+class EndedRequest:
     """A request that has ended."""
 
     line: dict[str, Any]
     promise: Promise
-    nano: int
-    tokens: int
-    basis: CostBasis
+    cost: SettledCost
 
     @property
     def status(self) -> int:
@@ -53,18 +67,18 @@ class Ended:
             target=self.text("target") or "",
             path=self.text("path") or "",
             status=self.status,
-            input_tokens=_whole(self.line.get(door_log.INPUT_TOKENS)),
-            output_tokens=_whole(self.line.get(door_log.OUTPUT_TOKENS)),
+            input_tokens=self.cost.input_tokens,
+            output_tokens=self.cost.output_tokens,
             reserved_nano=self.promise.nano,
-            cost_nano=self.nano,
-            basis=self.basis,
+            cost_nano=self.cost.nano,
+            basis=self.cost.basis,
             milliseconds=_whole(self.line.get("ms")),
             stream=self.text("stream") == "true",
             replica=replica,
         )
 
 
-def read_line(content: bytes, signer: Signer) -> Ended | None:
+def read_line(content: bytes, signer: Signer) -> EndedRequest | None:
     """Read a line. Return None if it is not that of a request that this replica has admitted."""
     try:
         line = json.loads(content)
@@ -74,17 +88,16 @@ def read_line(content: bytes, signer: Signer) -> Ended | None:
     promise = signer.read(header) if isinstance(header, str) else None
     if promise is None:
         return None
-    nano, tokens, basis = cost_of(line, promise)
-    return Ended(line, promise, nano, tokens, basis)
+    return EndedRequest(line, promise, cost_of(line, promise))
 
 
-def cost_of(line: dict[str, Any], promise: Promise) -> tuple[int, int, CostBasis]:
-    """Return nano-dollars, tokens, and how they are known.
+def cost_of(line: dict[str, Any], promise: Promise) -> SettledCost:
+    """Return what a request has cost, and how that is known.
 
     - Usage that the engine reported counts, also that of a stream until it was cut.
-    - A cut request that had reached its target without a count costs its whole reservation: the target has
-      worked, and callers could else read everything but the last byte for nothing. A stream that was cut
-      before its first chunk costs its prompt.
+    - A stream that was cut and has no usage costs its whole prompt, and as many tokens as its bytes can have.
+    - Another answer that was cut after it had reached its target costs its whole reservation: the target has
+      worked, and callers could else read everything but the last byte for nothing.
     - Errors of the target cost nothing.
     - An answer without usage costs its whole reservation.
     """
@@ -92,15 +105,19 @@ def cost_of(line: dict[str, Any], promise: Promise) -> tuple[int, int, CostBasis
     used_in, used_out = line.get(door_log.INPUT_TOKENS), line.get(door_log.OUTPUT_TOKENS)
     is_cut = bool(_CUT & set(str(line.get("flags") or "").split(",")))
     images = promise.images if str(line.get("path")).startswith(IMAGE_PATHS) else 0
-    if isinstance(used_in, int | float) or isinstance(used_out, int | float):
-        tokens_in, tokens_out = _whole(used_in), _whole(used_out)
+
+    def costs(tokens_in: int, tokens_out: int, basis: CostBasis) -> SettledCost:
         nano = tokens_in * prices.input_token + tokens_out * prices.output_token + images * prices.image
-        return nano, tokens_in + tokens_out, "cut" if is_cut else "usage"
+        return SettledCost(tokens_in, tokens_out, nano, basis)
+
+    if isinstance(used_in, int | float) or isinstance(used_out, int | float):
+        return costs(_whole(used_in), _whole(used_out), "cut" if is_cut else "usage")
     if status >= _FIRST_ERROR or line.get("upstream") in (None, "", "-"):
-        return 0, 0, "none"
+        return SettledCost(0, 0, 0, "none")
     if is_cut and line.get("stream") == "true":
-        return promise.input_tokens * prices.input_token, promise.input_tokens, "cut"
-    return promise.nano, promise.input_tokens + promise.output_tokens, "reservation"
+        most = _whole(line.get("sent")) // _LEAST_EVENT_BYTES
+        return costs(promise.input_tokens, min(most, promise.output_tokens), "cut")
+    return costs(promise.input_tokens, promise.output_tokens, "reservation")
 
 
 def _whole(value: Any) -> int:

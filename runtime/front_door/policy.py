@@ -14,12 +14,12 @@ from front_door.callers import Callers, DoorCaller
 from front_door.costs import CostBound, bound_of
 from front_door.door_metrics import DoorMetrics
 from front_door.key_snapshot import KeySnapshot
-from front_door.ledger import Exceeded, Ledger, Reservation
-from front_door.ledger_counters import Budgets, Slot
-from front_door.log_line import Ended
-from front_door.passed_limits import PassedLimits
+from front_door.known_usage import KnownUsage
+from front_door.ledger import NOT_RESERVED, Exceeded, Ledger, Reservation
+from front_door.ledger_counters import Budgets, LedgerSlot
+from front_door.open_requests import OpenRequest, OpenRequests, RequestFacts
 from front_door.refusals import DoorRefusal
-from front_door.reservations import NOT_RESERVED, Promise, Signer
+from front_door.reservations import Promise, Signer
 from front_door.router import NoRoom, choose_target, models_by_name
 from front_door.store import StoreLostError
 from front_door.target_load import TargetLoads
@@ -29,6 +29,7 @@ from inference_contracts.door_configuration import NANO, DoorConfiguration, Door
 MODELS_PATH: Final = "/v1/models"
 #: Seconds after which a caller asks again while the store does not answer.
 _STORE_RETRY_SECONDS: Final = 2
+_REQUEST_ID: Final = b"x-request-id"
 _KINDS: Final = {
     1: ("US dollars per day", "insufficient_quota"),
     2: ("US dollars per month", "insufficient_quota"),
@@ -75,12 +76,16 @@ class Policy:
         ledger: Ledger,
         signer: Signer,
         loads: TargetLoads,
-        passed: PassedLimits,
+        usage: KnownUsage,
+        opened: OpenRequests,
+        keys: KeySnapshot,
         metrics: DoorMetrics,
+        replica: str,
     ) -> None:
         self.known = known
         self._ledger, self._signer, self._loads = ledger, signer, loads
-        self._passed, self._metrics = passed, metrics
+        self._usage, self._opened, self._keys = usage, opened, keys
+        self._metrics, self._replica = metrics, replica
         self._without_store = 0
 
     async def decide(self, path: str, headers: Mapping[bytes, bytes]) -> Headers:
@@ -102,11 +107,18 @@ class Policy:
         """Return the models that a caller may use."""
         return [model for model in self.known.configuration.models if _may_use(caller, model)]
 
-    def slots(self, ended: Ended) -> tuple[Slot, Slot | None]:
+    def slots(
+        self, team: str, project: str | None, key: str | None, model: str
+    ) -> tuple[LedgerSlot, LedgerSlot | None]:
         """Return the counters that a request was charged to."""
-        budgets = self.known.budgets
-        team, project, key = ended.text("team") or "", ended.text("project"), ended.text("key")
-        return budgets.of_caller(team, project, key), budgets.of_model(ended.text("model") or "")
+        budgets, record = self.known.budgets, self._keys.get(key) if key else None
+        caller = budgets.of_caller(team, project, key, record.budget if record else None)
+        return caller, budgets.of_model(model)
+
+    def limits(self, key: str) -> bool:
+        """Return whether the counter of a key in the store has a limit."""
+        record = self._keys.get(key.rpartition(":k:")[2])
+        return self.known.budgets.limits(key) or bool(record and record.budget)
 
     async def _decide(self, path: str, headers: Mapping[bytes, bytes]) -> Headers:
         known = self.known
@@ -129,8 +141,22 @@ class Policy:
                 f"The model {model.name!r} has no room for requests of this priority now. Ask again later."
             )
             raise RefusedError(DoorRefusal(429, "no_room", message, retry_after=target.retry_after))
-        bound = bound_of(request, model)
-        promise = await self._reserve(caller, project, model, bound)
+        bound, windows = bound_of(request, model), self._ledger.windows
+        facts = RequestFacts(
+            replica=self._replica,
+            request=headers.get(_REQUEST_ID, b"").decode("ascii", "replace"),
+            team=caller.team,
+            project=project,
+            key=caller.key,
+            model=model.name,
+            target=target.cluster,
+            bound=bound,
+            prices=model.prices,
+            day=windows.day,
+            month=windows.month,
+            started=int(time.time()),
+        )
+        promise = await self._reserve(caller, model, bound, facts)
         self._loads.began(target.cluster)
         return {
             door_headers.TARGET: target.cluster,
@@ -143,39 +169,46 @@ class Policy:
         }
 
     async def _reserve(
-        self, caller: DoorCaller, project: str | None, model: DoorModel, bound: CostBound
+        self, caller: DoorCaller, model: DoorModel, bound: CostBound, facts: RequestFacts
     ) -> Promise:
-        team_slot = self.known.budgets.of_caller(caller.team, project, caller.key)
-        model_slot = self.known.budgets.of_model(model.name)
+        """Reserve in the counters of the caller and in that of the model, or in none."""
+        budgets = self.known.budgets
+        caller_slot = budgets.of_caller(caller.team, facts.project, caller.key, caller.budget)
+        model_slot = budgets.of_model(model.name)
         nano, identifier = bound.nano(model.prices), secrets.token_hex(8)
-        for slot in (team_slot, model_slot):
-            passed = slot and self._passed.passed(slot, self._ledger.windows, time.time())
-            if passed:
+        windows = self._ledger.windows
+        for slot in (caller_slot, model_slot):
+            if slot and (passed := self._usage.passed(slot, windows, time.time())):
                 raise RefusedError(_exceeded(passed))
-        value = f"{bound.input_tokens} {bound.output_tokens} {bound.images}"
-        of_model = None
+        asked = [slot for slot in (caller_slot, model_slot) if slot and slot.reserves]
+        value = f"{nano} {bound.tokens} {facts.as_text()}" if asked else ""
+        found: dict[str, Reservation] = {}
         try:
-            of_team = await self._ledger.reserve(team_slot, identifier, nano, bound.tokens, value)
-            if isinstance(of_team, Exceeded):
-                raise RefusedError(_exceeded(of_team))
-            if model_slot:
-                of_model = await self._ledger.reserve(model_slot, identifier, nano, bound.tokens, value)
-                if isinstance(of_model, Exceeded):
-                    await self._ledger.settle(team_slot, identifier, 0, 0, of_team)
-                    raise RefusedError(_exceeded(of_model))
+            for slot in asked:
+                answer = await self._ledger.reserve(slot, identifier, nano, bound.tokens, value)
+                if isinstance(answer, Exceeded):
+                    for other in asked[: len(found)]:
+                        await self._ledger.settle(other, identifier, 0, 0, found[other.tag])
+                    raise RefusedError(_exceeded(answer))
+                found[slot.tag] = answer
         except StoreLostError as error:
             self._metrics.count("store_lost")
-            of_team, of_model = self._admit_without_store(nano, error), None
-        assert not isinstance(of_model, Exceeded)  # noqa: S101 -- for the type checker
+            self._admit_without_store(nano, error)
+            for slot in asked[: len(found)]:
+                self._ledger.doubtful.append((slot, identifier))
+            found, asked = {}, []
+        self._opened.add(identifier, OpenRequest(facts, nano, value, tuple(asked)))
+        none = Reservation(NOT_RESERVED, windows.day, windows.month, 0)
         return Promise(
             identifier,
-            of_team,
-            of_model,
+            found.get(caller_slot.tag, none),
+            found.get(model_slot.tag, none) if model_slot else none,
             *(nano, bound.input_tokens, bound.output_tokens, bound.images),
             model.prices,
         )
 
-    def _admit_without_store(self, nano: int, error: StoreLostError) -> Reservation:
+    def _admit_without_store(self, nano: int, error: StoreLostError) -> None:
+        """Admit a request up to this replica's share of what may be spent without the store."""
         configuration = self.known.configuration
         share = configuration.store_loss_nano // max(1, configuration.replicas)
         if configuration.on_store_loss == "refuse" or self._without_store + nano > share:
@@ -184,8 +217,6 @@ class Policy:
             raise RefusedError(refusal) from error
         self._without_store += nano
         self._metrics.count("admitted_without_store")
-        windows = self._ledger.windows
-        return Reservation(NOT_RESERVED, windows.day, windows.month, 0)
 
 
 def _may_use(caller: DoorCaller, model: DoorModel) -> bool:

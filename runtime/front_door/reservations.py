@@ -19,8 +19,6 @@ from inference_contracts.door_configuration import DoorPrices
 _KEY_BYTES: Final = 32
 _DIGEST_BYTES: Final = 12
 _FIELDS: Final = 14
-#: Generation of what was not reserved before.
-NOT_RESERVED: Final = "-"
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,8 +29,8 @@ class Promise:
     """Its identifier in the ledger. Not that of the request, which callers choose."""
     team: Reservation
     """Reservation in the counters of team, project and key."""
-    model: Reservation | None
-    """Reservation in the counter of the model. None if the model has no budget."""
+    model: Reservation
+    """Reservation in the counter of the model. `NOT_RESERVED` if the model has no budget."""
     nano: int
     """What is reserved."""
     input_tokens: int
@@ -56,7 +54,7 @@ class Signer:
         team, model, prices = promise.team, promise.model, promise.prices
         text = (
             f"{promise.id}.{team.generation}.{team.day}.{team.month}.{team.minute}."
-            f"{model.generation if model else ''}.{model.minute if model else 0}.{promise.nano}."
+            f"{model.generation}.{model.minute}.{promise.nano}."
             f"{promise.input_tokens}.{promise.output_tokens}.{promise.images}."
             f"{prices.input_token}.{prices.output_token}.{prices.image}"
         )
@@ -73,7 +71,7 @@ class Signer:
         return Promise(
             identifier,
             Reservation(generation, int(day), int(month), int(minute)),
-            Reservation(of_model, int(day), int(month), int(model_minute)) if of_model else None,
+            Reservation(of_model, int(day), int(month), int(model_minute)),
             *(nano, input_tokens, output_tokens, images),
             DoorPrices(*prices),
         )

@@ -3,69 +3,184 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+import collections
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from typing import Final
 
+from front_door.costs import CostBound
 from front_door.door_metrics import DoorMetrics
-from front_door.ledger import Ledger
-from front_door.ledger_counters import Slot
-from front_door.log_line import FULL, Ended, read_line
-from front_door.passed_limits import PassedLimits
-from front_door.reservations import NOT_RESERVED, Signer
+from front_door.known_usage import KnownUsage
+from front_door.ledger import NOT_RESERVED, Ledger, Reservation
+from front_door.ledger_counters import LedgerSlot
+from front_door.log_follower import LogLine
+from front_door.log_line import FULL, EndedRequest, read_line
+from front_door.open_requests import OpenRequests, RequestFacts
+from front_door.reservations import Signer
 from front_door.store import StoreLostError
 from front_door.target_load import TargetLoads
 from inference_contracts.usage_record import UsageRecord
 
 _RETRY_SECONDS: Final = 0.2
+#: Answers of a model of which the densest prompt is remembered.
+_ANSWERS: Final = 1000
+#: What is added to the densest prompt of these answers.
+_MARGIN: Final = 1.1
 
 #: Returns the counters of a request: those of the caller, and that of the model if it has a budget.
-Slots = Callable[[Ended], tuple[Slot, Slot | None]]
+FindSlots = Callable[[str, str | None, str | None, str], tuple[LedgerSlot, LedgerSlot | None]]
+
+
+class PromptDensity:
+    """Tokens that prompts have, of those that were reserved for them."""
+
+    def __init__(self) -> None:
+        self._seen: dict[str, collections.deque[float]] = {}
+
+    def learn(self, model: str, bound: int, tokens: int) -> None:
+        """Take an answer with usage."""
+        if bound:
+            seen = self._seen.setdefault(model, collections.deque(maxlen=_ANSWERS))
+            seen.append(tokens / bound)
+
+    def most(self, model: str, bound: int) -> int:
+        """Return the most tokens that a prompt is expected to have."""
+        seen = self._seen.get(model)
+        return bound if not seen else min(bound, int(bound * max(seen) * _MARGIN) + 1)
+
+
+@dataclass(slots=True)
+class _Sum:
+    """Requests without a reservation, of one slot."""
+
+    slot: LedgerSlot
+    position: int = 0
+    nano: int = 0
+    tokens: int = 0
+    requests: int = 0
+
+    def add(self, end: int, ended: EndedRequest) -> None:
+        self.position = end
+        self.nano += ended.cost.nano
+        self.tokens += ended.cost.tokens
+        self.requests += 1
 
 
 class Settlement:
-    """Settles what Envoy's log says.
+    """Settles what Envoy's log says, and what nobody's log will say.
 
     slots: Finds the counters of a request.
-    deliver: Takes usage records.
+    deliver: Takes usage records, each with the position of its line.
     """
 
     def __init__(
         self,
-        slots: Slots,
-        deliver: Callable[[UsageRecord], None],
+        slots: FindSlots,
+        deliver: Callable[[UsageRecord, int], None],
         *,
         ledger: Ledger,
         signer: Signer,
         loads: TargetLoads,
-        passed: PassedLimits,
+        usage: KnownUsage,
+        opened: OpenRequests,
         metrics: DoorMetrics,
         replica: str,
     ) -> None:
-        self._ledger, self._signer, self._slots, self._loads = ledger, signer, slots, loads
-        self._passed, self._deliver, self._metrics, self._replica = passed, deliver, metrics, replica
+        self._slots, self._deliver = slots, deliver
+        self._ledger, self._signer, self._loads, self._usage = ledger, signer, loads, usage
+        self._opened, self._metrics, self._replica = opened, metrics, replica
+        self.density = PromptDensity()
 
-    async def settle(self, lines: list[bytes]) -> None:
-        """Settle lines. It returns when the store has all of them, however long it is away."""
-        ended = [each for line in lines if (each := read_line(line, self._signer))]
-        for each in ended:
-            self._loads.ended(each.text("target") or "", is_full=each.status in FULL)
-        await asyncio.gather(*map(self._settle, ended))
+    async def settle(self, lines: list[LogLine], is_doubtful: bool) -> None:  # noqa: FBT001 -- of a callback
+        """Settle lines. It returns when the store has all of them, however long it is away.
 
-    async def _settle(self, ended: Ended) -> None:
-        promise, (team, model) = ended.promise, self._slots(ended)
+        is_doubtful: Some may have been settled before a restart. Then what has no reservation is settled line
+            by line, because a sum could hold lines of both kinds.
+        """
+        found = [(line, ended) for line in lines if (ended := read_line(line.content, self._signer))]
+        sums: dict[tuple[str, ...], _Sum] = {}
+        reserved = []
+        for line, ended in found:
+            self._note_end(ended)
+            promise = ended.promise
+            pairs = zip(self._slots_of(ended), (promise.team, promise.model), strict=True)
+            for slot, reservation in pairs:
+                if slot is None:
+                    continue
+                if reservation.generation != NOT_RESERVED:
+                    reserved.append(self._settle(slot, ended, reservation))
+                elif is_doubtful:
+                    one = _Sum(slot)
+                    one.add(line.end, ended)
+                    await self._charge(one)
+                else:
+                    sums.setdefault(tuple(slot.keys), _Sum(slot)).add(line.end, ended)
+        await asyncio.gather(*reserved, *map(self._charge, sums.values()))
+        for line, ended in found:
+            self._metrics.count("settled")
+            self._deliver(ended.record(self._replica), line.start)
+
+    async def settle_orphan(self, slot: LedgerSlot, identifier: str, facts: RequestFacts) -> bool:
+        """Settle a reservation of which no log will tell. Return False if it was settled meanwhile.
+
+        Nobody knows what the request has used. It is charged the most: its output at its maximum, its prompt
+        as densely as the densest of the last answers of the model.
+        """
+        bound = facts.bound
+        prompt = self.density.most(facts.model, bound.input_tokens)
+        used = CostBound(prompt, bound.output_tokens, bound.images)
+        nano = used.nano(facts.prices)
+        # With today's generation it is settled only if it is there.
+        reservation = Reservation(
+            self._ledger.generation_of(slot.tag), facts.day, facts.month, facts.started // 60
+        )
+        numbers = await self._ledger.settle(slot, identifier, nano, used.tokens, reservation)
+        if numbers is None:
+            return False
+        self._usage.learn(slot, numbers)
+        if slot.counters[0].scope == "team":
+            self._metrics.count("orphans")
+            self._metrics.count("spent_nano", nano)
+            self._deliver(facts.record(nano, prompt), 0)
+        return True
+
+    def _note_end(self, ended: EndedRequest) -> None:
+        if self._opened.pop(ended.promise.id):
+            self._loads.ended(ended.text("target") or "", is_full=ended.status in FULL)
+        if ended.cost.basis == "usage":
+            self.density.learn(ended.text("model") or "", ended.promise.input_tokens, ended.cost.input_tokens)
+
+    def _slots_of(self, ended: EndedRequest) -> Iterable[LedgerSlot | None]:
+        text = ended.text
+        return self._slots(text("team") or "", text("project"), text("key"), text("model") or "")
+
+    async def _settle(self, slot: LedgerSlot, ended: EndedRequest, reservation: Reservation) -> None:
         while True:
             try:
-                numbers = await self._ledger.settle(team, promise.id, ended.nano, ended.tokens, promise.team)
-                if model and promise.model:
-                    await self._ledger.settle(model, promise.id, ended.nano, ended.tokens, promise.model)
+                numbers = await self._ledger.settle(
+                    slot, ended.promise.id, ended.cost.nano, ended.cost.tokens, reservation
+                )
                 break
             except StoreLostError:
                 await asyncio.sleep(_RETRY_SECONDS)
-        if numbers is None and promise.team.generation != NOT_RESERVED:
+        self._settled(slot, numbers, ended.cost.nano)
+
+    async def _charge(self, whole: _Sum) -> None:
+        position = (self._replica, whole.position)
+        while True:
+            try:
+                numbers = await self._ledger.charge(
+                    whole.slot, position, whole.nano, whole.tokens, whole.requests
+                )
+                break
+            except StoreLostError:
+                await asyncio.sleep(_RETRY_SECONDS)
+        self._settled(whole.slot, numbers, whole.nano)
+
+    def _settled(self, slot: LedgerSlot, numbers: list[int] | None, nano: int) -> None:
+        if numbers is None:
             self._metrics.count("settled_again")
-        else:
-            self._metrics.count("spent_nano", ended.nano)
-        if numbers:
-            self._passed.learn(team, numbers)
-        self._metrics.count("settled")
-        self._deliver(ended.record(self._replica))
+            return
+        self._usage.learn(slot, numbers)
+        if slot.counters[0].scope == "team":
+            self._metrics.count("spent_nano", nano)

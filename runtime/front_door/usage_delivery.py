@@ -1,4 +1,4 @@
-"""Delivers usage records to a Firehose stream."""
+"""Delivers usage records to a Firehose stream, each at least once: their identifiers tell copies apart."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ from botocore.exceptions import BotoCoreError, ClientError
 from front_door.door_metrics import DoorMetrics
 from inference_contracts.usage_record import UsageRecord
 
-#: Limit of a call (Amazon Data Firehose API, PutRecordBatch).
+#: Limits of a call (Amazon Data Firehose API Reference, "PutRecordBatch"): 500 records and 4 MiB. A record
+#: has less than 8 KiB: the headers and the path in it are bounded.
 _MOST_RECORDS: Final = 500
-#: Records that wait at most: 100 MB. What comes then is counted as lost.
+#: Records that wait at most: 200 MB. What comes then is counted as lost.
 _MOST_WAITING: Final = 200_000
 _PAUSE_SECONDS: Final = 0.2
 
@@ -26,16 +27,27 @@ class UsageDelivery:
 
     def __init__(self, firehose: Any | None, stream: str, metrics: DoorMetrics) -> None:
         self._firehose, self._stream, self._metrics = firehose, stream, metrics
-        self._waiting: collections.deque[bytes] = collections.deque()
+        self._waiting: collections.deque[tuple[int, bytes]] = collections.deque()
+        self._sending = 0
 
-    def take(self, record: UsageRecord) -> None:
-        """Take a record."""
+    def take(self, record: UsageRecord, position: int) -> None:
+        """Take a record.
+
+        position: Position in the log at which its line begins. 0 if no log has it.
+        """
         if self._firehose is None:
             return
         if len(self._waiting) >= _MOST_WAITING:
             self._metrics.count("records_lost")
             return
-        self._waiting.append(record.to_json().encode() + b"\n")
+        self._waiting.append((position, record.to_json().encode() + b"\n"))
+
+    def finished(self, settled: int) -> int:
+        """Return the position up to which all records are delivered, of those that were settled."""
+        if self._sending:
+            return min(settled, self._sending)
+        first = next((position for position, _ in self._waiting if position), 0)
+        return min(settled, first) if first else settled
 
     @property
     def waiting(self) -> int:
@@ -45,21 +57,31 @@ class UsageDelivery:
     async def run(self) -> None:
         """Deliver, until it is cancelled."""
         while True:
-            batch = [self._waiting.popleft() for _ in range(min(_MOST_RECORDS, len(self._waiting)))]
-            if not batch:
-                await asyncio.sleep(_PAUSE_SECONDS)
-                continue
-            left = await asyncio.to_thread(self._put, batch)
-            if left:
-                self._waiting.extendleft(reversed(left))
+            if not await self.deliver():
                 await asyncio.sleep(_PAUSE_SECONDS)
 
-    def _put(self, batch: list[bytes]) -> list[bytes]:
+    async def deliver(self) -> bool:
+        """Deliver one batch. Return False if nothing waits, or not all could be delivered."""
+        batch = [self._waiting.popleft() for _ in range(min(_MOST_RECORDS, len(self._waiting)))]
+        if not batch:
+            return False
+        self._sending = next((position for position, _ in batch if position), 0)
+        try:
+            left = await asyncio.to_thread(self._put, batch)
+        except BaseException:
+            self._waiting.extendleft(reversed(batch))
+            raise
+        finally:
+            self._sending = 0
+        self._waiting.extendleft(reversed(left))
+        return not left
+
+    def _put(self, batch: list[tuple[int, bytes]]) -> list[tuple[int, bytes]]:
         """Return what Firehose has not taken."""
         assert self._firehose  # noqa: S101 -- for the type checker
         try:
             answer = self._firehose.put_record_batch(
-                DeliveryStreamName=self._stream, Records=[{"Data": each} for each in batch]
+                DeliveryStreamName=self._stream, Records=[{"Data": content} for _, content in batch]
             )
         except (BotoCoreError, ClientError):
             return batch

@@ -26,7 +26,8 @@ _LONGEST_NAME: Final = 40 - len("-door")
 #: neither list nor delete keys, nor read those of others.
 DOOR_ACCESS: Final = (
     "on ~door:* -@all +cluster|slots +cluster|shards +cluster|nodes +command +hello +ping +client|setinfo "
-    "+script|load +eval +evalsha +time +hget +hmget +hset +hincrby +hdel"
+    "+script|load +evalsha +time +get +set +sadd +spop "
+    "+hget +hmget +hset +hsetnx +hincrby +hdel +hgetall +hscan"
 )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from inference_contracts.door_keys import key_hash, new_key
 from inference_local.emulator.emulator import Emulator
 from inference_local.emulator.serverless_cache.valkey_server import ValkeyServer
 from tests.runtime.front_door.keys.key_tables import REGION, TABLE, TABLE_PROPERTIES, record
+from tests.runtime.front_door.policy_process import PolicyProcess, wait_for
 
 FUTURE = 4_000_000_000
 
@@ -32,6 +34,14 @@ class Platform:
         self.keys.put(record(team, **whole), before=None)
         return made.secret
 
+    def known_key(self, team: str, *policies: PolicyProcess, **facts: Any) -> str:
+        """Make a key, and return its secret when policies know it."""
+        secret = self.new_key(team, **facts)
+        for policy in policies:
+            # Asked rarely: many wrong keys of an address are refused otherwise.
+            wait_for(partial(_knows, policy, secret), pause=0.25)
+        return secret
+
     def settings(self) -> dict[str, Any]:
         """Settings of a policy."""
         return {
@@ -40,6 +50,10 @@ class Platform:
             "store_port": self.store.port,
             "keys_table": TABLE,
         }
+
+
+def _knows(policy: PolicyProcess, secret: str) -> bool:
+    return policy.ask(secret, model="none").status == 404
 
 
 @pytest.fixture(scope="session")

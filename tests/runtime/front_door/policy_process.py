@@ -211,9 +211,9 @@ def write_lines(file: Path, lines: list[str]) -> None:
         out.write("".join(f"{line}\n" for line in lines))
 
 
-def wait_for(holds: Callable[[], object], seconds: float = PATIENCE_SECONDS) -> None:
+def wait_for(holds: Callable[[], object], seconds: float = PATIENCE_SECONDS, *, pause: float = 0.01) -> None:
     """Wait until something holds."""
     end = time.monotonic() + seconds
     while not holds():
         assert time.monotonic() < end, "it did not happen in time"
-        time.sleep(0.01)
+        time.sleep(pause)

@@ -1,0 +1,109 @@
+"""Settles the reservations of which no log will tell: of a replica that has died, or of an Envoy that has.
+
+If only the policy dies, its Envoy goes on, and the next policy process reads on in the log: no request is an
+orphan then.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import time
+from collections.abc import Callable
+from typing import Any, Final
+
+from front_door.envoy_admin import ask_envoy
+from front_door.ledger_counters import Budgets, LedgerSlot
+from front_door.open_requests import OpenRequests, RequestFacts
+from front_door.replicas import Replicas
+from front_door.settlement import Settlement
+from front_door.store import LedgerStore, StoreLostError
+from front_door.target_load import TargetLoads
+
+_SWEEP_SECONDS: Final = 2.0
+#: Envoy tells its age in whole seconds, and both clocks are read one after the other.
+_AGE_SECONDS: Final = 3.0
+#: Time for the last lines of an Envoy that has ended to be read.
+_LAST_LINES_SECONDS: Final = 2.0
+
+
+class OrphanSweep:
+    """Looks for orphans.
+
+    budgets: Returns the budgets of today's configuration.
+    envoy_admin: Address of Envoy's administration. Empty: crashes of Envoy are not seen.
+    """
+
+    def __init__(
+        self,
+        budgets: Callable[[], Budgets],
+        *,
+        store: LedgerStore,
+        replicas: Replicas,
+        settlement: Settlement,
+        opened: OpenRequests,
+        loads: TargetLoads,
+        envoy_admin: str,
+    ) -> None:
+        self._budgets, self._store, self._replicas = budgets, store, replicas
+        self._settlement, self._opened, self._loads = settlement, opened, loads
+        self._envoy_admin = envoy_admin
+        self._envoy_started = 0.0
+
+    async def run(self) -> None:
+        """Look, until it is cancelled."""
+        while True:
+            with contextlib.suppress(StoreLostError):
+                if self._replicas.is_first and (dead := self._replicas.dead()):
+                    await self.sweep(dead)
+            if self._envoy_admin:
+                with contextlib.suppress(StoreLostError, OSError, ValueError, TimeoutError):
+                    await self._look_at_envoy()
+            await asyncio.sleep(_SWEEP_SECONDS)
+
+    async def sweep(self, dead: set[str]) -> None:
+        """Settle what dead replicas have left. Raises StoreLostError."""
+        for tag in self._budgets().tags:
+            key = LedgerSlot.of(tag, ()).keys[0]
+            cursor: Any = b"0"
+            while True:
+                cursor, rows = await self._store.ask(tag, "HSCAN", key, cursor, "COUNT", 500)
+                for identifier, value in zip(rows[::2], rows[1::2], strict=True):
+                    await self._settle(tag, identifier.decode(), value.decode(), dead)
+                if cursor == b"0":
+                    break
+        for name in dead:
+            await self._replicas.forget(name)
+
+    async def _settle(self, tag: str, identifier: str, value: str, dead: set[str]) -> None:
+        try:
+            facts = RequestFacts.from_text(value.split(" ", 2)[2])
+        except (ValueError, IndexError, TypeError):
+            return
+        if facts.replica in dead:
+            for slot in self._slots(facts):
+                if slot.tag == tag:
+                    await self._settlement.settle_orphan(slot, identifier, facts)
+
+    def _slots(self, facts: RequestFacts) -> list[LedgerSlot]:
+        budgets = self._budgets()
+        of_model = budgets.of_model(facts.model)
+        found = [budgets.of_caller(facts.team, facts.project, facts.key)]
+        return [*found, of_model] if of_model else found
+
+    async def _look_at_envoy(self) -> None:
+        """Settle this replica's own requests in progress if Envoy has started again since."""
+        answer = json.loads(await ask_envoy(self._envoy_admin, "GET", "/server_info"))
+        age = float(str(answer["uptime_all_epochs"]).rstrip("s"))
+        started = time.time() - age
+        before, self._envoy_started = self._envoy_started, started
+        if not before or started - before < _AGE_SECONDS:
+            self._envoy_started = before or started
+            return
+        await asyncio.sleep(_LAST_LINES_SECONDS)
+        for identifier in self._opened.admitted_before(started - _AGE_SECONDS):
+            if request := self._opened.pop(identifier):
+                self._loads.ended(request.facts.target, is_full=False)
+                for slot in request.slots:
+                    await self._settlement.settle_orphan(slot, identifier, request.facts)
