@@ -44,3 +44,9 @@ class UsageRecord(JsonRecord):
     stream: bool
     replica: str
     """Replica of the door."""
+    reservation: str = ""
+    """Identifier of the reservation in the ledger, unique in the platform. Firehose may deliver a record
+    twice (Amazon Data Firehose Developer Guide, "Data delivery failure handling"): readers count one."""
+    day: int = 0
+    month: int = 0
+    """`day`, `month`: First second, since 1970, of the day and the month of the ledger that were charged."""

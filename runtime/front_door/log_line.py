@@ -58,6 +58,9 @@ class EndedRequest:
         """Return its usage record."""
         return UsageRecord(
             id=self.text("id") or "",
+            reservation=self.promise.id,
+            day=self.promise.team.day,
+            month=self.promise.team.month,
             time=self.text("start") or "",
             team=self.text("team") or "",
             project=self.text("project"),
