@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.client
 import json
+import socket
 import socketserver
 import threading
 import time
@@ -256,6 +257,22 @@ class Door:
         while not holds():
             assert time.monotonic() < end
             time.sleep(0.02)
+
+    def administration(self, method: str, path: str) -> bytes:
+        """Ask Envoy's administration."""
+        connection = http.client.HTTPConnection("admin")
+        connection.sock = socket.socket(socket.AF_UNIX)
+        connection.sock.settimeout(PATIENCE_SECONDS)
+        connection.sock.connect(self.places.admin_socket)
+        connection.request(method, path)
+        answer = connection.getresponse().read()
+        connection.close()
+        return answer
+
+    def counter(self, name: str) -> int:
+        """Return one of Envoy's counters."""
+        found = json.loads(self.administration("GET", f"/stats?format=json&filter=^{name}$"))["stats"]
+        return sum(each["value"] for each in found)
 
     def line(self, identifier: str) -> dict[str, Any]:
         """Return the line of the access log about a request."""
