@@ -69,21 +69,33 @@ class DataStack(cdk.Stack):
         )
 
         #: Tables and buckets of the front door, if there is one.
-        self.front_door = self._add_front_door(door_usage, retain=retain) if door_usage else None
+        self.front_door = self._add_front_door(door_usage, teams, retain=retain) if door_usage else None
 
-    def _add_front_door(self, usage: FrontDoorUsage, *, retain: bool) -> DoorStore:
-        """Add the tables of keys and of the ledger, and the buckets of records."""
+    def _add_front_door(self, usage: FrontDoorUsage, teams: Sequence[Team], *, retain: bool) -> DoorStore:
+        """Add the tables of keys and of the ledger, and the buckets of records. Teams reach none of them."""
         from inference_constructs.front_door import (
             AuditBucket,
             DoorKeyTable,
             DoorLedgerTable,
             DoorStore,
             UsageBucket,
+            isolate_keys,
         )
 
+        keys = DoorKeyTable(self, "DoorKeys", encryption_key=self.encryption_key, retain=retain)
+        audit = AuditBucket(
+            self,
+            "DoorAudit",
+            encryption_key=self.encryption_key,
+            log_bucket=self.log_bucket,
+            retention_days=usage.retention_days,
+            lock=usage.object_lock,
+            retain=retain,
+        )
+        isolate_keys(keys, audit, principals=[arn for team in teams for arn in team.principals])
         return DoorStore.from_resources(
             self,
-            keys=DoorKeyTable(self, "DoorKeys", encryption_key=self.encryption_key, retain=retain),
+            keys=keys,
             ledger=DoorLedgerTable(self, "DoorLedger", encryption_key=self.encryption_key, retain=retain),
             usage=UsageBucket(
                 self,
@@ -93,15 +105,7 @@ class DataStack(cdk.Stack):
                 retention_days=usage.retention_days,
                 retain=retain,
             ),
-            audit=AuditBucket(
-                self,
-                "DoorAudit",
-                encryption_key=self.encryption_key,
-                log_bucket=self.log_bucket,
-                retention_days=usage.retention_days,
-                lock=usage.object_lock,
-                retain=retain,
-            ),
+            audit=audit,
             encryption_key=self.encryption_key,
         )
 

@@ -18,8 +18,8 @@ from constructs import Construct
 from inference_blueprints.render.front_door.replica import DoorReferences, watched_document
 from inference_blueprints.serving.types.front_door import DoorPlan
 from inference_constructs.front_door import (
-    CertificateSecret,
     DoorImage,
+    DoorKeyApi,
     DoorStore,
     DoorTargets,
     LedgerCache,
@@ -28,6 +28,7 @@ from inference_constructs.front_door import (
 )
 from inference_constructs.network import Gateway
 from inference_contracts import door_key_table, door_names
+from inference_contracts.door_key_acts import KeyRules
 from stacks.door_compute import DoorAccess, DoorCompute, DoorParts
 
 
@@ -37,10 +38,12 @@ class FrontDoorStack(cdk.Stack):
     door: Its plan.
     compute: Runs the replicas.
     store: Its tables and buckets.
+    certificate_arn: ARN of the secret with the certificate that it shows to the load balancer and to models.
     gateway: The models' load balancer.
     priority: Priority of its rule on the listener.
     takes_old_names: Whether the host names of models lead to it.
-    vpc: VPC of the store of the ledger.
+    key_rules: What API keys may be, if teams administer their own. None if no team has a principal.
+    vpc, vpc_cidr: VPC of the store of the ledger and of the API of keys, and its IPv4 range.
     encryption_key: KMS key of everything that is stored.
     log_bucket: Bucket for access logs.
     """
@@ -53,10 +56,13 @@ class FrontDoorStack(cdk.Stack):
         door: DoorPlan,
         compute: DoorCompute,
         store: DoorStore,
+        certificate_arn: str,
         gateway: Gateway,
         priority: int,
         takes_old_names: bool,
+        key_rules: KeyRules | None,
         vpc: ec2.IVpc,
+        vpc_cidr: str,
         encryption_key: kms.IKey,
         log_bucket: s3.IBucket,
         env: cdk.Environment,
@@ -79,7 +85,6 @@ class FrontDoorStack(cdk.Stack):
             encryption_key=encryption_key,
             log_bucket=log_bucket,
         )
-        certificate = CertificateSecret(self, "Certificate", description="Certificate of the front door")
 
         def grant(grantee: iam.IGrantable) -> Sequence[iam.Grant]:
             return [
@@ -89,7 +94,11 @@ class FrontDoorStack(cdk.Stack):
                 ledger.grant_connect(grantee),
                 usage.grant_write(grantee),
                 watched.grant_read(grantee),
-                certificate.grant_read(grantee),
+                iam.Grant.add_to_principal(
+                    grantee=grantee,
+                    actions=["secretsmanager:GetSecretValue"],
+                    resource_arns=[certificate_arn],
+                ),
             ]
 
         compute.add_replicas(
@@ -105,7 +114,7 @@ class FrontDoorStack(cdk.Stack):
                     store_cache=ledger.cache_name,
                     store_user=ledger.user,
                     usage_stream=usage.stream_name,
-                    certificate_secret=certificate.secret_arn,
+                    certificate_secret=certificate_arn,
                     region=self.region,
                 ),
                 grant=grant,
@@ -117,6 +126,9 @@ class FrontDoorStack(cdk.Stack):
             target_group_arn=targets.target_group_arn if takes_old_names else None,
             registries=compute.registries(self),
         )
+        if key_rules:
+            api = DoorKeyApi(self, "Keys", store=store, rules=key_rules, vpc=vpc, vpc_cidr=vpc_cidr)
+            cdk.CfnOutput(self, door_key_table.API_OUTPUT, value=api.url)
         for name, value in {
             door_names.ADDRESS_OUTPUT: f"https://{door.host_name}/v1",
             door_names.CACHE_OUTPUT: ledger.cache_name,

@@ -90,18 +90,23 @@ class TargetStacks(ABC):
         section = foundation.blueprint.spec.front_door
         if door is None or store is None or section is None:
             return None
+        from inference_blueprints.serving.front_door.key_rules import key_rules
         from stacks.front_door_stack import FrontDoorStack
 
+        rules = key_rules(foundation.blueprint)
         stack = FrontDoorStack(
             foundation.app,
             foundation.stack_name("FrontDoor"),
             door=door,
             compute=compute(door),
             store=store,
+            certificate_arn=foundation.certificate_arns["door"],
             gateway=foundation.network.models.gateway,
             priority=door_priority(foundation.blueprint.spec),
-            takes_old_names=section.old_host_names == "door",
+            takes_old_names=section.old_host_names.models is None,
+            key_rules=rules if rules and any(team.principals for team in rules.teams) else None,
             vpc=foundation.network.vpc,
+            vpc_cidr=foundation.network.vpc_cidr,
             encryption_key=foundation.data.encryption_key,
             log_bucket=foundation.data.log_bucket,
             env=foundation.env,

@@ -106,7 +106,9 @@ def test_each_entry_point_has_a_name_with_the_address_of_each_pod(
         [deployment] = [
             each for each in PLAN.model(cluster.model).deployments if each.name == cluster.deployment
         ]
-        values = deployment_values(deployment)
+        values = deployment_values(
+            deployment, certificate_arn="arn:aws:secretsmanager:us-west-2:111122223333:secret:a"
+        )
         [graph] = of_kind(render(values, deployment.release, deployment.chart), "DynamoGraphDeployment")
         matching = [
             component["type"]

@@ -133,6 +133,40 @@ def test_old_host_names_lead_to_the_door_and_no_target_group_goes(templates: Tem
     assert len(found) == len(templates.resources("AWS::ElasticLoadBalancingV2::TargetGroup", MODEL))
 
 
+def test_while_callers_are_moved_host_names_lead_to_the_models(synthesise: Synthesise) -> None:
+    def moving(spec: dict[str, Any]) -> None:
+        with_front_door(spec)
+        spec["frontDoor"]["oldHostNames"] = {"models": {"until": "2027-01-31T00:00:00Z"}}
+
+    found = weights(synthesise(moving))
+    assert not [arn for arn in found if f"try-{STACK}" in arn]
+    assert all(found.values())
+
+
+def test_teams_with_principals_administer_their_keys_by_an_api_and_reach_no_table(
+    synthesise: Synthesise, eks: Templates
+) -> None:
+    """Red if a team could change keys in the table, or had no API for its own."""
+    principal = "arn:aws:iam::111122223333:role/ads"
+
+    def with_principals(spec: dict[str, Any]) -> None:
+        with_front_door(spec)
+        spec["teams"][0]["principals"] = [principal]
+
+    templates = synthesise(with_principals)
+    [table] = [
+        resource["Properties"]
+        for name, resource in templates.by_stack["Data"]["Resources"].items()
+        if name.startswith("DoorKeys")
+    ]
+    [replica] = table["Replicas"]
+    [denial] = replica["ResourcePolicy"]["PolicyDocument"]["Statement"]
+    assert denial["Effect"] == "Deny"
+    assert principal in str(denial["Condition"])
+    assert "DoorKeysApiAddress" in templates.by_stack[STACK]["Outputs"]
+    assert "DoorKeysApiAddress" not in eks.by_stack[STACK]["Outputs"]
+
+
 def priorities(templates: Templates) -> list[int]:
     return [rule["Priority"] for rule in templates.properties("AWS::ElasticLoadBalancingV2::ListenerRule")]
 
@@ -184,8 +218,7 @@ def test_a_replica_reads_keys_and_writes_what_it_counts(templates: Templates) ->
     assert rights.keys() == {
         *("dynamodb:GetItem", "dynamodb:Query", "dynamodb:BatchGetItem", "dynamodb:PutItem"),
         *("dynamodb:UpdateItem", "elasticache:Connect", "firehose:PutRecord", "firehose:PutRecordBatch"),
-        *("kms:Decrypt", "kms:GenerateDataKey", "s3:GetObject", "secretsmanager:DescribeSecret"),
-        "secretsmanager:GetSecretValue",
+        *("kms:Decrypt", "kms:GenerateDataKey", "s3:GetObject", "secretsmanager:GetSecretValue"),
     }
     for action in ("dynamodb:PutItem", "dynamodb:UpdateItem"):
         assert all("DoorLedgerTable" in arn for arn in rights[action])

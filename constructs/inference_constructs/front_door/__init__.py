@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING
 from inference_constructs.lazy_names import lazy_names
 
 if TYPE_CHECKING:
-    from inference_constructs.front_door.certificate_secret import CertificateSecret
     from inference_constructs.front_door.door_image import DoorImage
     from inference_constructs.front_door.door_key_api import DoorKeyApi, isolate_keys
     from inference_constructs.front_door.door_route import DoorTargets
@@ -19,7 +18,6 @@ else:
 
 __all__ = [
     "AuditBucket",
-    "CertificateSecret",
     "DoorImage",
     "DoorKeyApi",
     "DoorKeyTable",

@@ -27,7 +27,7 @@ class DoorImage(ProgramImage):
             scope,
             construct_id,
             # Of `signals`, the policy process has the tokens for the cache.
-            packages=[code, runtime / "signals"],
+            packages=[code, runtime / "certificate_files", runtime / "signals"],
             folder=code / "image",
             encryption_key=encryption_key,
         )

@@ -15,7 +15,7 @@ from constructs import Construct
 
 from inference_constructs.batch.add_function import add_function
 from inference_constructs.code_staging import function_code
-from inference_constructs.findings import acknowledge
+from inference_constructs.findings import acknowledge, acknowledge_grants
 from inference_constructs.front_door.door_store import DoorStore
 from inference_constructs.observability.kept_log_group import short_log
 from inference_contracts import key_api_names
@@ -79,7 +79,8 @@ class DoorKeyApi(Construct):
             },
             role_path=role_path,
         )
-        store.grant_administer_keys(self.function)
+        grant = store.grant_administer_keys(self.function)
+        acknowledge_grants(self, [grant], "Each act is an object of its own, whose name has its time.")
         endpoint = self._add_endpoint(vpc, vpc_cidr or vpc.vpc_cidr_block)
         self.api = self._add_api(endpoint)
         stack = cdk.Stack.of(self)

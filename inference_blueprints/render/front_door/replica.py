@@ -98,14 +98,14 @@ def certificates_environment(references: DoorReferences) -> dict[str, str]:
     """Return its variables."""
     return {
         "AWS_DEFAULT_REGION": references.region,
-        "CERTIFICATE_FOLDER": door_identities.FOLDER,
-        "CERTIFICATE_SECRET": references.certificate_secret,
+        door_identities.FOLDER_VARIABLE: door_identities.FOLDER,
+        door_identities.SECRET_VARIABLE: references.certificate_secret,
     }
 
 
 def certificates_check() -> list[str]:
     """Return the words of the check whether the files are there."""
-    return ["test", "-e", f"{door_identities.FOLDER}/..data"]
+    return ["test", "-e", f"{door_identities.FOLDER}/{door_identities.READY_LINK}"]
 
 
 def envoy_command(plan: DoorPlan, places: DoorPlaces) -> list[str]:
