@@ -10,7 +10,7 @@ from inference_contracts.number_text import number
 from inference_local.serving.platform_parts import Replacement
 
 #: The budget that is reached has room for about so many requests.
-REQUESTS_IN_BUDGET = 200
+REQUESTS_IN_BUDGET = 150
 #: Words of a prompt, tokens that the chat template adds to it, and tokens of an answer, of such a request.
 PROMPT_WORDS = 10
 _TEMPLATE_TOKENS = 14

@@ -27,13 +27,13 @@ def test_the_smallest_budget_is_lowered_and_said(planned: DoorConfiguration) -> 
     scenario = door_scenario(planned)
     assert scenario.spender is not None
     assert scenario.spender.asked == Asked("research", "qwen/qwen3-8b")
-    # 200 requests of 24 tokens at 100 and 25 tokens at 400 nano-dollars.
-    assert (scenario.spender.limit_nano, scenario.spender.is_daily) == (200 * (2400 + 10000), True)
+    # 150 requests of 24 tokens at 100 and 25 tokens at 400 nano-dollars.
+    assert (scenario.spender.limit_nano, scenario.spender.is_daily) == (150 * (2400 + 10000), True)
     [budget] = [each for each in scenario.configuration.budgets if each.name == "research"]
     assert budget.nano_per_day == scenario.spender.limit_nano
     rows = {(each.workers, each.setting, each.planned, each.here) for each in scenario.replacements}
     assert rows == {
-        ("front door, budget of research", "usdPerDay", "10", "0.00248"),
+        ("front door, budget of research", "usdPerDay", "10", "0.00186"),
         ("front door, target qwen3-4b-main", "requests at once", rows_of(planned), "20"),
     }
     others = [each for each in scenario.configuration.budgets if each.name != "research"]
