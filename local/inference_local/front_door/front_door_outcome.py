@@ -82,7 +82,12 @@ class FrontDoorOutcome:
     cut_streams: int
     """Streams that their callers ended before the last chunk."""
     cut_streams_charged: int
-    """Those that were charged for every token that the caller got, and for a chunk more at most."""
+    """Those that were charged for every token that the caller got. Tokens that were under way when it hung up
+    are charged too."""
+    cut_tokens_charged: int
+    cut_tokens_counted: int | None
+    """`cut_tokens_charged`, `cut_tokens_counted`: Tokens of their answers, by the usage records and by the
+    counters of the models' own frontends. None if they have none."""
     killed_replicas: int
     """Replicas that were killed with SIGKILL, Envoy and policy, and started again."""
     lost_with_replica: int
@@ -107,6 +112,7 @@ class FrontDoorOutcome:
             "the budget refused long before its limit": self.ledger_usd < LEAST_SPENT * self.limit_usd,
             "the ledger has less than was spent": self.ledger_usd < self.spent_usd,
             "cut streams were not charged": self.cut_streams_charged < self.cut_streams,
+            "cut streams were not charged to the chunk": self._is_off_by_chunks(),
             "records and models count differently": self._differ(),
             "more was recorded than spent": self.unrecorded_usd < -_EQUAL_SHARE * self.spent_usd,
             "conversations moved": canary is not None and canary.moved > 0,
@@ -119,6 +125,12 @@ class FrontDoorOutcome:
     def is_bad(self) -> bool:
         """Whether something went wrong."""
         return bool(self.faults)
+
+    def _is_off_by_chunks(self) -> bool:
+        """Return whether cut streams were charged for more than a chunk each beside what was generated."""
+        if self.cut_tokens_counted is None:
+            return False
+        return abs(self.cut_tokens_charged - self.cut_tokens_counted) > self.cut_streams
 
     def _differ(self) -> bool:
         """Return whether the records have more or less than the models counted."""
@@ -147,7 +159,13 @@ def front_door_lines(outcome: FrontDoorOutcome, *, simulated: bool) -> list[str]
             if outcome.counted_usd is None
             else f"{_usd(outcome.counted_usd)} by the counters of the models' frontends."
         ),
-        f"Cut streams: {outcome.cut_streams}, {outcome.cut_streams_charged} of them charged to the chunk.",
+        f"Cut streams: {outcome.cut_streams}, {outcome.cut_streams_charged} of them charged; "
+        f"{outcome.cut_tokens_charged} tokens in the usage records"
+        + (
+            "."
+            if outcome.cut_tokens_counted is None
+            else f", {outcome.cut_tokens_counted} by the models' frontends."
+        ),
         f"{amount(outcome.killed_replicas, 'replica')} killed and started again while it answered: "
         f"{amount(outcome.lost_with_replica, 'request')} lost with it, and the usage records of "
         f"{_usd(outcome.unrecorded_usd)}, which the ledger has.",
@@ -187,6 +205,7 @@ def short_front_door(outcome: FrontDoorOutcome, *, simulated: bool) -> str:
         f"{outcome.refused} refused; {_usd(outcome.spent_usd)} of {_usd(outcome.limit_usd)} spent{mark}, "
         f"{_usd(outcome.overspend_usd)} beyond; {outcome.cut_streams_charged} of {outcome.cut_streams} cut "
         f"streams charged; {outcome.killed_replicas} of {amount(outcome.replicas, 'replica')} killed"
+        + (f". Not as it should be: {', '.join(outcome.faults)}" if outcome.faults else "")
     )
 
 

@@ -38,8 +38,8 @@ _SEED = 39
 _KILL_AT, _START_AT = REQUESTS_IN_BUDGET // 4, REQUESTS_IN_BUDGET // 2
 #: Time after a kill in which its requests end.
 _KILL_SECONDS = 5.0
-#: Chunks that may be under way to a caller who hangs up.
-_UNDER_WAY = 2
+#: Longest time until a frontend knows that a caller has hung up.
+_ENDED_SECONDS = 0.5
 #: Longest time without a new record: those of requests whose replica was killed never come.
 _RECORDS_SECONDS, _PERIOD_SECONDS = 2.0, 0.2
 
@@ -164,7 +164,12 @@ class _Run:
             self._say("conversations with a canary")
             await load.converse(await self._client(stack, scenario.canary.team), scenario.canary)
         self._say("streams that are cut")
+        before = counted(self._front.serving)
         await load.cut_streams(steady, scenario.steady)
+        if before:
+            await asyncio.sleep(_ENDED_SECONDS)
+            after = counted(self._front.serving)
+            load.result.cut_tokens = sum(after[each].output - before[each].output for each in after)
         if scenario.shed is not None:
             self._say("a model that is full")
             team = scenario.shed.urgent.team
@@ -272,6 +277,10 @@ def outcome_of(
         counted_usd=steady,
         cut_streams=len(result.cut),
         cut_streams_charged=sum(_is_charged(each, records.get(each.identifier)) for each in result.cut),
+        cut_tokens_charged=sum(
+            records[each.identifier].output_tokens for each in result.cut if each.identifier in records
+        ),
+        cut_tokens_counted=result.cut_tokens,
         killed_replicas=len(kills),
         lost_with_replica=len(lost),
         added_p50_ms=result.added_ms,
@@ -290,11 +299,10 @@ def _usd(answer: DoorAnswer, prices: Mapping[str, DoorPrices]) -> float:
 
 
 def _is_charged(answer: DoorAnswer, record: UsageRecord | None) -> bool:
-    """Return whether a cut stream was charged for what its caller got, and for what was under way at most."""
+    """Return whether a cut stream was charged for all that its caller got, by what the engine had counted."""
     if record is None or record.basis not in {"usage", "cut"}:
         return False
-    more = record.output_tokens - answer.output_tokens
-    return record.input_tokens == answer.input_tokens and 0 <= more <= _UNDER_WAY
+    return record.input_tokens == answer.input_tokens and record.output_tokens >= answer.output_tokens
 
 
 def _canary(

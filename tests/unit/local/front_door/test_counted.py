@@ -146,17 +146,17 @@ def test_a_broken_stream_is_excused_by_a_kill_alone() -> None:
     [
         ({"basis": "cut", "output_tokens": 4}, 1),
         ({"basis": "cut", "output_tokens": 6}, 1),
-        ({"basis": "cut", "output_tokens": 7}, 0),
         ({"basis": "cut", "output_tokens": 3}, 0),
         ({"basis": "cut", "input_tokens": 0}, 0),
         ({"basis": "reservation"}, 0),
         ({"basis": "none", "output_tokens": 4}, 0),
     ],
 )
-def test_a_cut_stream_is_charged_to_the_chunk(facts: dict[str, Any], charged: int) -> None:
+def test_a_cut_stream_is_charged_for_all_that_its_caller_got(facts: dict[str, Any], charged: int) -> None:
     cut = [answer("1", "cut"), answer("2", "cut")]
     found = outcome(LoadResult(answers=cut, cut=cut), record("1", **facts))
     assert (found.cut_streams, found.cut_streams_charged) == (2, charged)
+    assert found.cut_tokens_charged == facts.get("output_tokens", 4)
 
 
 def test_a_conversation_that_moves_is_seen() -> None:

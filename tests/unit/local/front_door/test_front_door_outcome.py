@@ -38,6 +38,8 @@ OUTCOME = FrontDoorOutcome(
     counted_usd=0.011,
     cut_streams=20,
     cut_streams_charged=20,
+    cut_tokens_charged=400,
+    cut_tokens_counted=402,
     killed_replicas=1,
     lost_with_replica=2,
     added_p50_ms=0.84,
@@ -51,6 +53,7 @@ FAULTS: dict[str, dict[str, Any]] = {
     "the budget refused long before its limit": {"spent_usd": 0.0018, "ledger_usd": 0.0018},
     "the ledger has less than was spent": {"ledger_usd": 0.00197},
     "cut streams were not charged": {"cut_streams_charged": 19},
+    "cut streams were not charged to the chunk": {"cut_tokens_charged": 380},
     "records and models count differently": {"recorded_usd": 0.0108},
     "more was recorded than spent": {"unrecorded_usd": -0.00003},
     "conversations moved": {"canary": dataclasses.replace(CANARY, moved=1)},
@@ -96,7 +99,7 @@ def test_the_terminal_says_it_all_at_any_width(report: Any, width: int) -> None:
         "Budget of team research (simulated): 0.00198 USD spent, 0.00199 USD in the ledger, limit 0.002 USD, "
         "0 USD beyond it.",
         "Other teams (simulated), before a replica was killed: 0.011 USD in the usage records, 0.011 USD by",
-        "Cut streams: 20, 20 of them charged to the chunk.",
+        "Cut streams: 20, 20 of them charged; 400 tokens in the usage records, 402 by the models' frontends.",
         "1 replica killed and started again while it answered: 2 requests lost with it, and the usage",
         "records of 0.00001 USD, which the ledger has.",
         "Canary of chat: 40 conversations, 36 at a-stable, 4 at a-canary, 0 moved.",
@@ -120,7 +123,7 @@ def test_the_short_report_has_a_line_of_the_door(report: Any, tmp_path: Any, wid
 
 def test_the_page_has_the_section_and_a_fault_is_red(report: Any, report_of: Any) -> None:  # noqa: F811
     page = render_html(report, [RUN])
-    assert "Cut streams: 20, 20 of them charged to the chunk." in page
+    assert "Cut streams: 20, 20 of them charged; 400 tokens" in page
     assert '<li class="bad">' not in page
     bad = dataclasses.replace(OUTCOME, overspend_usd=0.001, added_p50_ms=None, notes=("No shed: unknown.",))
     page = render_html(report_of(RUN, front_door=bad), [RUN])
