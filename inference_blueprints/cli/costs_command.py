@@ -12,7 +12,9 @@ from inference_blueprints.cli.options import NameOrPath, Output, OutputOption, p
 from inference_contracts.errors import UserError
 
 if TYPE_CHECKING:
-    from inference_blueprints.operate.attributed_costs import AttributedCosts
+    from inference_blueprints.operate.attributed_costs import AttributedCosts, DoorShares
+    from inference_blueprints.operate.aws.account import Account
+    from inference_blueprints.spec.types import Blueprint
 
 _FORMATS = ["%Y-%m-%d", "%Y-%m-%dT%H:%M"]
 _METAVAR = "YYYY-MM-DD[THH:MM]"
@@ -85,12 +87,32 @@ def costs(
         start=start,
         end=end,
         rate=node_rate(prices, spec.pools) if own else None,
+        door=_door_shares(blueprint, account, start, end),
     )
     unpriced = pools_without_price(prices, spec.pools)
     if output is Output.JSON:
         print_json(costs_document(found, name, start, end, unpriced))
     else:
         _show(found, unpriced)
+
+
+def _door_shares(blueprint: Blueprint, account: Account, start: datetime, end: datetime) -> DoorShares | None:
+    """Return what callers of the front door used, from the usage records. None without a front door."""
+    from inference_blueprints.operate.attributed_costs import door_shares
+    from inference_blueprints.operate.cloudformation.deployed_stacks import stack_outputs
+    from inference_blueprints.operate.front_door.key_administration import front_door_stack
+    from inference_blueprints.operate.front_door.usage_records import UsageWindow, of_time, read_records
+    from inference_blueprints.serving.plan import build_plan
+    from inference_contracts.door_names import USAGE_BUCKET_OUTPUT
+
+    if blueprint.spec.front_door is None:
+        return None
+    door = build_plan(blueprint).front_door
+    models = {each.name: each.model for each in door.clusters} if door else {}
+    stack = front_door_stack(blueprint.metadata.name)
+    bucket = stack_outputs(account, stack, USAGE_BUCKET_OUTPUT)[USAGE_BUCKET_OUTPUT]
+    records = read_records(account, bucket, UsageWindow(start, end).days)
+    return door_shares(of_time(records, start, end), models)
 
 
 def full_hours(start: datetime, end: datetime) -> tuple[datetime, datetime]:
@@ -140,6 +162,7 @@ def costs_document(
                 "outputTokens": row.output_tokens,
                 "usd": row.usd,
                 "usdPerMillionTokens": row.usd_per_million_tokens,
+                "chargedUsd": row.charged_usd,
             }
             for row in found.rows
         ],
@@ -149,6 +172,7 @@ def costs_document(
 def _show(found: AttributedCosts, unpriced: list[str]) -> None:
     from inference_blueprints.report.tables import TextTable, print_rows, table_console
 
+    has_door = any(row.charged_usd is not None for row in found.rows)
     rows = [
         (
             row.model,
@@ -156,10 +180,14 @@ def _show(found: AttributedCosts, unpriced: list[str]) -> None:
             f"{row.output_tokens:,.0f}",
             f"{row.usd:,.2f}",
             "-" if row.usd_per_million_tokens is None else f"{row.usd_per_million_tokens:,.2f}",
+            *(() if not has_door else ("-" if row.charged_usd is None else f"{row.charged_usd:,.2f}",)),
         )
         for row in found.rows
     ]
-    figures = ("output tokens", "cost, USD", "USD per million tokens")
+    figures = (
+        *("output tokens", "cost, USD", "USD per million tokens"),
+        *(("charged, USD",) if has_door else ()),
+    )
     print_rows(TextTable("", ("model", "team"), figures, tuple(rows)), table_console())
     print(f"sum: {found.rows_usd:,.2f} USD; the nodes cost {found.nodes_usd:,.2f} USD")
     if found.hours_with_nodes < found.hours:

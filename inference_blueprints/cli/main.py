@@ -36,6 +36,7 @@ MODULES: Mapping[str, str] = MappingProxyType(
         "upgrade": "upgrade_command",
         "verify": "verify_command",
         "costs": "costs_command",
+        "usage": "usage_command",
         **dict.fromkeys(("destroy", "prune"), "removal_commands"),
         "take-over": "ownership_commands",
         **dict.fromkeys(("token", "batch"), "batch_commands"),

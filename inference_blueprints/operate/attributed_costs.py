@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from itertools import islice, product
 from typing import Any, Final
@@ -17,8 +17,10 @@ from inference_blueprints.render.monitoring.cost_shares import (
     usd_per_million_tokens,
 )
 from inference_contracts import batch_names
+from inference_contracts.door_configuration import NANO
 from inference_contracts.records import dataclass
 from inference_contracts.units import SECONDS_PER_HOUR
+from inference_contracts.usage_record import UsageRecord
 from inference_decisions.promql.cloudwatch_promql import MetricSeries
 
 #: Takes an expression, the first and the last time as seconds since the epoch, and the seconds between two.
@@ -121,6 +123,31 @@ def _answers(
         if not answer.get("NextToken"):
             return
         more = {"NextToken": answer["NextToken"]}
+
+
+@dataclass(frozen=True, slots=True)
+class DoorShares:
+    """What callers of the front door used in a time, by model of the file and team."""
+
+    output_tokens: Mapping[str, Mapping[str, float]]
+    usd: Mapping[str, Mapping[str, float]]
+    """`output_tokens`, `usd`: Tokens of answers, and what was charged in US dollars."""
+
+
+def door_shares(records: Iterable[UsageRecord], models: Mapping[str, str]) -> DoorShares:
+    """Return what teams used.
+
+    models: Model of each cluster that answers.
+    """
+    tokens: dict[str, dict[str, float]] = defaultdict(lambda: defaultdict(float))
+    nano: dict[str, dict[str, int]] = defaultdict(lambda: defaultdict(int))
+    for record in records:
+        # The deployment may have left the file since then.
+        model = models.get(record.target, record.model)
+        tokens[model][record.team] += record.output_tokens
+        nano[model][record.team] += record.cost_nano
+    usd = {model: {team: each / NANO for team, each in by.items()} for model, by in nano.items()}
+    return DoorShares(tokens, usd)
 
 
 #: Takes the pool, the instance type and Karpenter's capacity type of a node; None if its price is not known.
@@ -226,6 +253,8 @@ class CostRow:
     """Tokens that were generated."""
     usd: float
     """US dollars."""
+    charged_usd: float | None = None
+    """What the front door has charged the team for the model, in US dollars. None without a front door."""
 
     @property
     def usd_per_million_tokens(self) -> float | None:
@@ -262,14 +291,17 @@ def attributed_costs(
     start: datetime,
     end: datetime,
     rate: RateOfNode | None = None,
+    door: DoorShares | None = None,
 ) -> AttributedCosts:
     """Return the cost of the nodes by model and team.
 
-    A model's cost is divided by the output tokens of the whole time. Only batch jobs have a team.
+    A model's cost is divided by the output tokens of the whole time. Only batch jobs and callers of the front
+    door have a team.
 
     ask: Asks for recorded series.
     platform: `metadata.name`.
     batch: Output tokens of batch jobs by model and team.
+    door: What callers of the front door used. None without one.
     start, end: The time.
     rate: The price of a node at the user's own rates. Without it, nodes cost what Prometheus recorded.
     """
@@ -279,8 +311,12 @@ def attributed_costs(
     per_second = recorded.by(f"sum by (model) (serving_output_tokens_per_second{recorded.selector})", "model")
     tokens = {model: sum(each.values()) * STEP_SECONDS for (model,), each in per_second.items()}
     rows: list[CostRow] = []
-    for model in sorted({*usd, *tokens} - {UNATTRIBUTED}):
-        rows += _model_rows(model, usd.get(model, 0.0), tokens.get(model, 0.0), batch.get(model, {}))
+    counts = by_team(batch, {} if door is None else door.output_tokens)
+    for model in sorted({*usd, *tokens, *counts} - {UNATTRIBUTED}):
+        charged = None if door is None else door.usd.get(model, {})
+        rows += _model_rows(
+            model, usd.get(model, 0.0), tokens.get(model, 0.0), counts.get(model, {}), charged
+        )
     rows.append(CostRow(model=IDLE, team="", output_tokens=0.0, usd=usd.get(UNATTRIBUTED, 0.0)))
     return AttributedCosts(
         rows=tuple(rows),
@@ -291,9 +327,34 @@ def attributed_costs(
     )
 
 
-def _model_rows(model: str, usd: float, tokens: float, teams: Mapping[str, float]) -> Iterator[CostRow]:
+def by_team(*parts: Mapping[str, Mapping[str, float]]) -> Mapping[str, Mapping[str, float]]:
+    """Return the sums of counts by model and team.
+
+    parts: Counts by model and team.
+    """
+    found: dict[str, dict[str, float]] = defaultdict(lambda: defaultdict(float))
+    for part in parts:
+        for model, teams in part.items():
+            for team, count in teams.items():
+                found[model][team] += count
+    return found
+
+
+def _model_rows(
+    model: str,
+    usd: float,
+    tokens: float,
+    teams: Mapping[str, float],
+    charged: Mapping[str, float] | None,
+) -> Iterator[CostRow]:
     """Yield the rows of a model's teams, and last what has no known team."""
     counts = {**teams, UNATTRIBUTED: max(0.0, tokens - sum(teams.values()))}
     shares = team_costs(usd, tokens, teams)
     for team in (*sorted(teams), UNATTRIBUTED):
-        yield CostRow(model=model, team=team, output_tokens=counts[team], usd=shares.get(team, 0.0))
+        yield CostRow(
+            model=model,
+            team=team,
+            output_tokens=counts[team],
+            usd=shares.get(team, 0.0),
+            charged_usd=None if charged is None else charged.get(team, 0.0),
+        )

@@ -37,12 +37,19 @@ def test_other_times_are_refused(start: datetime, end: datetime, expected: str) 
 
 
 def test_the_document_has_each_row_and_both_sums() -> None:
-    row = CostRow(model="m", team="search", output_tokens=2e6, usd=3.0)
+    row = CostRow(model="m", team="search", output_tokens=2e6, usd=3.0, charged_usd=4.5)
     nodes = UnpricedNodes(pool="spot", instance_type="g6e.2xlarge", purchase="spot", node_hours=7.5)
     found = AttributedCosts(rows=(row,), nodes_usd=3.0, hours=24.0, hours_with_nodes=23.5, unpriced=(nodes,))
     document = costs_document(found, "chat", DAY, NEXT, ["spot"])
     assert document["rows"] == [
-        {"model": "m", "team": "search", "outputTokens": 2e6, "usd": 3.0, "usdPerMillionTokens": 1.5}
+        {
+            "model": "m",
+            "team": "search",
+            "outputTokens": 2e6,
+            "usd": 3.0,
+            "usdPerMillionTokens": 1.5,
+            "chargedUsd": 4.5,
+        }
     ]
     assert (document["nodesUsd"], document["rowsUsd"], document["hoursWithNodes"]) == (3.0, 3.0, 23.5)
     assert document["poolsWithoutPrice"] == ["spot"]

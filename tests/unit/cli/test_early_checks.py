@@ -55,6 +55,7 @@ OF_AN_ACCOUNT = (
     "batch results batch-g6e batch_1",
     "signals get batch-g6e product-captions key",
     "streaming redrive streaming-g6e shopper",
+    "usage front-door",
     "keys create front-door --team shop --name ci",
     "keys list front-door",
     "keys rotate front-door 000000000000",
