@@ -56,9 +56,10 @@ class EcsStacks(TargetStacks):
             vpc=foundation.network.vpc,
             load_balancer_security_group=foundation.network.models.security_group,
             model_ports={
-                deployment.entry_point.ports[0].number
+                port
                 for model in foundation.plan.models
                 for deployment in model.deployments
+                for port in deployment.balanced_ports
             },
             insights=foundation.blueprint.spec.observability is not None,
             encryption_key=foundation.data.encryption_key,
@@ -144,6 +145,7 @@ class EcsStacks(TargetStacks):
             members=cluster.members,
             discovery_secret_arn=discovery.client_secret_arn if discovery else None,
             retention_days=self._log_days(),
+            certificate_arns=foundation.certificate_arns,
         )
         stacks = []
         for model in spec.models:

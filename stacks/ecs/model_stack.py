@@ -39,7 +39,13 @@ from inference_constructs.ecs import (
 )
 from inference_constructs.network import Gateway
 from inference_constructs.observability import KeptLogGroup
-from inference_constructs.serving import ModelTarget, ModelTargets, keep_artefacts, read_weights
+from inference_constructs.serving import (
+    ModelTarget,
+    ModelTargets,
+    keep_artefacts,
+    read_certificates,
+    read_weights,
+)
 from inference_constructs.storage import CacheBucket
 from inference_contracts.ecs_names import LARGEST_NUMBER, MAIN_CONTAINER, TAG_KEYS, session_log_group
 from stacks.shared_parts import ModelAddresses, add_kv_cache, artefact_prefixes, mirror_address
@@ -59,6 +65,9 @@ class EcsPlace:
     """Secret with the certificates of clients of the discovery store. None if no model has frontends."""
     retention_days: int
     """Days for which logs are kept."""
+    certificate_arns: Mapping[str, str]
+    """ARN of the secret with the certificate of each deployment, by its release. Empty without a front
+    door."""
 
 
 class EcsModelStack(cdk.Stack):
@@ -127,7 +136,13 @@ class EcsModelStack(cdk.Stack):
             if any(service.task.runs_commands for service in services)
             else []
         )
-        roles = self._roles([*readable, *sessions], services, cache, discovery, artefacts)
+        shown = [
+            place.certificate_arns[each.release]
+            for each in plan.deployments
+            if each.release in place.certificate_arns
+        ]
+        certificates = [read_certificates(shown)] if shown else []
+        roles = self._roles([*readable, *sessions, *certificates], services, cache, discovery, artefacts)
         references = TaskReferences(
             region=self.region,
             task_role_arn=roles[0].role_arn,
@@ -135,6 +150,7 @@ class EcsModelStack(cdk.Stack):
             discovery_secret=lambda key: f"{discovery}:{key}::",
             weights_bucket=weights_bucket_name if mirror or artefacts else None,
             kv_cache_bucket=cache.bucket_name if cache else None,
+            certificate_arns=place.certificate_arns,
         )
         for planned, deployment in zip(plan.deployments, rendered, strict=True):
             group = route.groups[planned.name].ref
@@ -264,6 +280,7 @@ def _target(deployment: DeploymentPlan, entry: RenderedService) -> ModelTarget:
         name=deployment.name,
         port=entry.entry_port,
         health_path=entry.health_path,
+        health_port=entry.health_port,
         weight=deployment.accelerator_count,
         drain_seconds=entry.drain_seconds,
     )

@@ -198,14 +198,19 @@ class ModelStack(cdk.Stack):
 
 
 def _backend(deployment: DeploymentPlan) -> Backend:
-    """Return the entry point of a deployment. Its weight is proportional to its number of accelerators."""
-    entry, port = deployment.entry_point, deployment.entry_point.ports[0]
+    """Return the entry point of a deployment. Its weight is proportional to its number of accelerators.
+
+    While old host names lead to a model behind a front door, its requests have a Service of their own.
+    """
+    entry, port = deployment.entry_point, deployment.target_port
+    own = f"{deployment.release}-{entry.name}"
     return Backend(
         name=deployment.name,
         release=deployment.release,
-        service=f"{deployment.release}-{entry.name}",
-        port=port.number,
+        service=own if port == entry.ports[0].number else f"{deployment.release}-old-names",
+        port=port,
         health_path=entry.probes.readiness.path,
+        health_port=deployment.health_port,
         weight=deployment.accelerator_count,
         drain_seconds=entry.termination_grace_seconds,
     )

@@ -10,9 +10,8 @@ from inference_contracts.door_identities import FOLDER, FOLDER_VARIABLE, READY_L
 
 #: Name of the container.
 KEEPER: Final = "certificate"
-#: What it requests: vCPUs in thousandths, and memory, which is also its limit. boto3 takes most of it.
+#: What it requests on Kubernetes, in thousandths of a vCPU.
 KEEPER_MILLICPU: Final = 50
-KEEPER_MEMORY_MIB: Final = 128
 _MODULE: Final = "certificate_files"
 _PROGRAM_VARIABLE: Final = "CERTIFICATE_PROGRAM"
 _LOADER: Final = LOADER.format(text=f'os.environ.pop("{_PROGRAM_VARIABLE}")')

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 
+from inference_blueprints.render.callers.keeper import KEEPER
 from inference_blueprints.render.ecs.ecs_limits import limits_of, runs_commands
 from inference_blueprints.render.ecs.rendered_tasks import TaskPlace, deployment_tasks
 from inference_blueprints.render.ecs.scaling_policies import (
@@ -25,10 +27,11 @@ from inference_blueprints.render.ecs.tasks import Compute, RenderedTask, TaskRef
 from inference_blueprints.render.target import Target
 from inference_blueprints.serving.nodes.ecs_capacity import PoolCapacity, managed_pools, pool_capacities
 from inference_blueprints.serving.plan import build_plan
+from inference_blueprints.serving.stacks.known_callers import CALLERS_SIDECAR
 from inference_blueprints.serving.types import DeploymentPlan, ModelPlan, Process, ServingPlan
 from inference_blueprints.spec.types import Blueprint, Purchase
 from inference_blueprints.spec.wording import Path
-from inference_contracts.ecs_names import capacity_provider, service_name
+from inference_contracts.ecs_names import MAIN_CONTAINER, capacity_provider, service_name
 from inference_contracts.errors import Finding
 from inference_contracts.metric_labels import SYSTEM_POOL
 from inference_contracts.task_tags import LABEL_TAGS, METRICS_PORT_TAG
@@ -44,12 +47,21 @@ _REFERENCES = TaskReferences(
     discovery_secret=lambda key: f"{_LONGEST}:{key}::",
     weights_bucket="b" * 63,
     kv_cache_bucket="b" * 63,
+    certificate_arns=defaultdict(lambda: _LONGEST),
 )
 # With Spot and on demand, one task in four beside the first is on demand.
 _ON_DEMAND_BASE, _ON_DEMAND_WEIGHT, _SPOT_WEIGHT = 1, 1, 3
 _ALL = 100
 # The load balancer counts a task as healthy after some checks.
 _FRONTEND_PATH = "/live"
+
+
+_COPY = ": a copy of the weights, then the start of the engine"
+
+
+def copies_weights(task: RenderedTask) -> bool:
+    """Return whether another container prepares the weights before the engine starts."""
+    return any(each.name not in (MAIN_CONTAINER, KEEPER, CALLERS_SIDECAR) for each in task.containers)
 
 
 def unrenderable_findings(plan: ServingPlan) -> Iterator[Finding]:
@@ -87,10 +99,9 @@ def start_findings(path: Path, rendered: RenderedDeployment) -> Iterator[Finding
     """
     for service in rendered.services:
         if service.start_seconds > MAX_WAIT_SECONDS:
-            parts = len(service.task.containers)
             message = (
                 f"a task of '{service.name}' may need {service.start_seconds:,} s until it answers"
-                f"{': a copy of the weights, then the start of the engine' if parts > 1 else ''}; "
+                f"{_COPY if copies_weights(service.task) else ''}; "
                 f"CloudFormation waits for {MAX_WAIT_SECONDS:,} s and then takes the stack back. If that "
                 "happens, deploy again: "
                 "what was copied and compiled stays. Quantised weights start sooner"
@@ -248,7 +259,7 @@ class EcsTarget(Target[RenderedDeployment]):
         startup = process.probes.startup
         # The time counts from the start of the task: another container may copy the weights first. A worker
         # that starts even later has 300 s more, and its successor finds the copy.
-        steps = 2 if len(task.containers) > 1 else 1
+        steps = 2 if copies_weights(task) else 1
         start_seconds = steps * startup.period_seconds * startup.failure_threshold
         labels = {
             "platform": self._place.platform,
@@ -270,7 +281,8 @@ class EcsTarget(Target[RenderedDeployment]):
             grace_seconds=min(start_seconds, MAX_WAIT_SECONDS),
             start_seconds=start_seconds,
             drain_seconds=_drain_seconds(process) if entry else None,
-            entry_port=process.ports[0].number if entry else None,
+            entry_port=deployment.target_port if entry else None,
+            health_port=deployment.health_port if entry else None,
             health_path=_health_path(process) if entry else None,
             packed=task.compute == "group",
             awaits_weights=process.awaits_weights,

@@ -14,9 +14,15 @@ agent routes the metadata's addresses to nowhere, and a container without NET_AD
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Mapping
 from dataclasses import replace
 
+from inference_blueprints.render.ecs.caller_containers import (
+    after_callers,
+    caller_containers,
+    caller_volumes,
+)
 from inference_blueprints.render.ecs.task_devices import (
     NeuronHosts,
     efa_devices,
@@ -136,7 +142,14 @@ def _with_suffix(task: RenderedTask, suffix: str) -> RenderedTask:
 
 
 def _frontend(deployment: DeploymentPlan, process: Process, place: TaskPlace) -> RenderedTask:
-    size = fargate_size(process.resources.cpu, process.resources.memory_mib)
+    beside = caller_containers(process)
+    cpu_units, memory = (
+        sum(each.cpu_units for each in beside),
+        sum(each.memory_mib for each in beside),
+    )
+    size = fargate_size(
+        process.resources.cpu + math.ceil(cpu_units / _CPU_UNITS), process.resources.memory_mib + memory
+    )
     environment = serving_environment(process.environment, place.platform, deployment.release)
     port = process.ports[0].number
     start = TaskStart(
@@ -150,8 +163,8 @@ def _frontend(deployment: DeploymentPlan, process: Process, place: TaskPlace) ->
         image=process.image,
         entry_point=PROGRAM_ENTRY_POINT,
         command=_command(process, process.arguments, DISCOVERY_ARGUMENTS),
-        cpu_units=size.cpu_units,
-        memory_mib=size.memory_mib,
+        cpu_units=size.cpu_units - cpu_units,
+        memory_mib=size.memory_mib - memory,
         environment={
             **environment.values,
             "DYN_NAMESPACE_PREFIX": namespace_of(deployment.release),
@@ -159,7 +172,8 @@ def _frontend(deployment: DeploymentPlan, process: Process, place: TaskPlace) ->
             TASK_PROGRAM: task_program("task_start"),
         },
         user=_USER,
-        port=port,
+        port=deployment.target_port,
+        depends_on=after_callers(process),
         stop_timeout_seconds=min(
             _MAX_FARGATE_STOP_SECONDS, process.termination_grace_seconds - process.pre_stop_seconds
         ),
@@ -171,7 +185,8 @@ def _frontend(deployment: DeploymentPlan, process: Process, place: TaskPlace) ->
         architecture=process.architecture,
         cpu_units=size.cpu_units,
         memory_mib=size.memory_mib,
-        containers=(container,),
+        containers=(*beside, container),
+        volumes=caller_volumes(process),
         log_group=model_log_group(place.platform, deployment.model),
         log_prefix=service_name(deployment.name, process.name),
     )
@@ -209,6 +224,7 @@ def _worker(deployment: DeploymentPlan, process: Process, place: TaskPlace) -> R
         *((_fill(process, cache),) if cache else ()),
         *((_wait(process, environment.values),) if process.awaits_weights else ()),
         *artefact_containers(process, _USER),
+        *caller_containers(process),
     )
     cpu_units = sizes.cpu * _CPU_UNITS
     if hosts and neuron:
@@ -234,7 +250,7 @@ def _worker(deployment: DeploymentPlan, process: Process, place: TaskPlace) -> R
             TASK_PROGRAM: task_program("task_start"),
         },
         user=_USER,
-        port=process.ports[0].number if reached else None,
+        port=deployment.target_port if reached else None,
         gpus=gpus(process),
         shared_memory_mib=shared,
         devices=(
@@ -248,6 +264,7 @@ def _worker(deployment: DeploymentPlan, process: Process, place: TaskPlace) -> R
             *((Dependency(NODE_CACHE_CONTAINER, "SUCCESS"),) if cache else ()),
             *((Dependency(WEIGHTS_CONTAINER, "SUCCESS"),) if process.awaits_weights else ()),
             *((Dependency(LOAD_CONTAINER, "SUCCESS"),) if process.artefacts else ()),
+            *after_callers(process),
         ),
         # ECS first waits until the load balancer has ended the requests of a task that it reaches.
         stop_timeout_seconds=process.termination_grace_seconds - (process.pre_stop_seconds if reached else 0),
@@ -259,7 +276,12 @@ def _worker(deployment: DeploymentPlan, process: Process, place: TaskPlace) -> R
         network=network,
         architecture=process.architecture,
         containers=(*others, main),
-        volumes=(*(_volumes(cache) if cache else ()), *artefact_volumes(process), *lock_volumes),
+        volumes=(
+            *(_volumes(cache) if cache else ()),
+            *artefact_volumes(process),
+            *lock_volumes,
+            *caller_volumes(process),
+        ),
         log_group=model_log_group(place.platform, deployment.model),
         log_prefix=service_name(deployment.name, process.name),
     )
@@ -289,8 +311,9 @@ def _server_task(deployment: DeploymentPlan, process: Process, place: TaskPlace)
         memory_mib=sizes.memory_mib,
         environment=environment.values,
         user=_USER,
-        port=process.ports[0].number,
+        port=deployment.target_port,
         gpus=gpus(process),
+        depends_on=after_callers(process),
         stop_timeout_seconds=process.termination_grace_seconds - process.pre_stop_seconds,
     )
     return RenderedTask(
@@ -298,7 +321,8 @@ def _server_task(deployment: DeploymentPlan, process: Process, place: TaskPlace)
         compute=place.computes[process.pool or ""],
         network="awsvpc",
         architecture=process.architecture,
-        containers=(main,),
+        containers=(*caller_containers(process), main),
+        volumes=caller_volumes(process),
         log_group=model_log_group(place.platform, deployment.model),
         log_prefix=service_name(deployment.name, process.name),
     )

@@ -31,7 +31,15 @@ class DiscoverySecret:
     """Key in the secret: one of the values of ``discovery_secret_keys``."""
 
 
-TaskValue = str | SecretValue | WeightsBucket | KvCacheBucket | DiscoverySecret
+@dataclass(frozen=True, slots=True)
+class CertificateSecret:
+    """A variable with the ARN of the secret that has the certificate of a deployment."""
+
+    release: str
+    """The deployment."""
+
+
+TaskValue = str | SecretValue | WeightsBucket | KvCacheBucket | DiscoverySecret | CertificateSecret
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,6 +186,8 @@ class TaskReferences:
     weights_bucket: str | None = None
     kv_cache_bucket: str | None = None
     """`weights_bucket`, `kv_cache_bucket`: Names of the buckets. None if the model has none."""
+    certificate_arns: Mapping[str, str] = field(default_factory=dict)
+    """ARN of the secret with the certificate of each deployment. Empty without a front door."""
 
 
 def to_register(task: RenderedTask, references: TaskReferences) -> dict[str, Any]:
@@ -303,6 +313,8 @@ def _environment(
                 plain[name] = _known(name, references.weights_bucket)
             case KvCacheBucket():
                 plain[name] = _known(name, references.kv_cache_bucket)
+            case CertificateSecret():
+                plain[name] = references.certificate_arns[value.release]
             case str():
                 plain[name] = value
     return plain, secret

@@ -10,7 +10,6 @@ from pydantic import Field
 
 from inference_blueprints.render.callers.keeper import (
     KEEPER_COMMAND,
-    KEEPER_MEMORY_MIB,
     KEEPER_MILLICPU,
     READY_COMMAND,
     keeper_environment,
@@ -27,6 +26,7 @@ from inference_blueprints.render.eks.environment_entries import (
 )
 from inference_blueprints.render.eks.rendered_values import BEHIND, rendered_values
 from inference_blueprints.serving.stacks import STACKS
+from inference_blueprints.serving.stacks.known_callers import KEEPER_MEMORY_MIB
 from inference_blueprints.serving.types import (
     Architecture,
     DeploymentPlan,

@@ -32,6 +32,8 @@ _LOOPBACK: Final = "127.0.0.1"
 _HEALTH: Final = Port("health", HEALTH_PORT)
 _OLD_NAMES: Final = Port("old-names", OLD_NAMES_PORT)
 _CPU, _MEMORY_MIB = 1, 512
+#: Memory of the program beside it that keeps the certificate's files. boto3 takes most of it.
+KEEPER_MEMORY_MIB: Final = 128
 
 
 def behind_known_callers(
@@ -128,7 +130,8 @@ def _at_loopback(words: Sequence[str], host_option: str, port_option: str, port:
 
 
 def _beside(whole: Resources) -> Resources:
-    return replace(whole, cpu=max(1, whole.cpu - _CPU), memory_mib=whole.memory_mib - _MEMORY_MIB)
+    taken = _MEMORY_MIB + KEEPER_MEMORY_MIB
+    return replace(whole, cpu=max(1, whole.cpu - _CPU), memory_mib=whole.memory_mib - taken)
 
 
 def _asks_behind(artefacts: CompiledArtefacts, port: int) -> CompiledArtefacts:

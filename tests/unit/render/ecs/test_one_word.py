@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections import defaultdict
 import json
 from typing import Any
 
@@ -32,6 +33,9 @@ REFERENCES = TaskReferences(
     discovery_secret=lambda key: f"arn:aws:secretsmanager:us-west-2:111122223333:secret:discovery:{key}::",
     weights_bucket="weights",
     kv_cache_bucket="kv-cache",
+    certificate_arns=defaultdict(
+        lambda: "arn:aws:secretsmanager:us-west-2:111122223333:secret:certificate-AbCdEf"
+    ),
 )
 
 
