@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import functools
-from collections import defaultdict
 import json
+from collections import defaultdict
 from typing import Any
 
 import botocore.session
