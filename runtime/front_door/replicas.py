@@ -19,7 +19,7 @@ EXCHANGE_SECONDS: Final = 0.5
 _FRESH_SECONDS: Final = 3
 #: Silence after which the requests of a replica are settled by others. Longer than a policy process takes to
 #: start again: one that comes back settles its own.
-DEAD_SECONDS: Final = 15
+DEAD_SECONDS: Final = 10
 
 
 class Replicas:

@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from pathlib import Path
+from typing import Any, Protocol
 
 import pytest
 
+from inference_contracts import door_names
+from inference_contracts.door_configuration import DoorConfiguration
 from inference_contracts.door_key_table import KeyTable
 from inference_contracts.door_keys import key_hash, new_key
 from inference_local.emulator.emulator import Emulator
@@ -75,3 +78,37 @@ def platform(emulator: Emulator, shared_store: ValkeyServer) -> Platform:
     with shared_store.client() as client:
         client.flushall()
     return Platform(emulator, shared_store, KeyTable(emulator.client("dynamodb"), TABLE))
+
+
+class StartPolicy(Protocol):
+    """Starts a policy, which ends with the test."""
+
+    def __call__(self, name: str, configuration: DoorConfiguration, **settings: Any) -> PolicyProcess: ...
+
+
+@pytest.fixture
+def start_policy(platform: Platform, tmp_path: Path) -> Iterator[StartPolicy]:
+    started: list[PolicyProcess] = []
+
+    def start(name: str, configuration: DoorConfiguration, **settings: Any) -> PolicyProcess:
+        started.append(PolicyProcess(tmp_path / name, configuration, **{**platform.settings(), **settings}))
+        return started[-1]
+
+    yield start
+    for each in started:
+        each.kill()
+
+
+@pytest.fixture
+def ledger_table(emulator: Emulator) -> Iterator[str]:
+    """An empty table of checkpoints."""
+    client, name = emulator.client("dynamodb"), "door-ledger"
+    keys = ((door_names.SLOT_ATTRIBUTE, "HASH"), (door_names.ACCOUNT_ATTRIBUTE, "RANGE"))
+    client.create_table(
+        TableName=name,
+        BillingMode="PAY_PER_REQUEST",
+        KeySchema=[{"AttributeName": each, "KeyType": kind} for each, kind in keys],
+        AttributeDefinitions=[{"AttributeName": each, "AttributeType": "S"} for each, _ in keys],
+    )
+    yield name
+    client.delete_table(TableName=name)
