@@ -33,7 +33,7 @@ _WHILE_FULL = 8
 _KNOWN_SECONDS = 0.8
 #: Clients that spend a budget, until each is refused once: many first. Then one, until it is refused so often
 #: in a row.
-_SPENDERS, _REFUSALS = (24, 12, 6, 3), 2
+_SPENDERS, _REFUSALS = (12, 6, 3), 2
 #: One of so many requests is a stream.
 _STREAM_EACH = 4
 #: Requests after which the budget refuses for certain, or is out of order.
@@ -203,7 +203,6 @@ class DoorLoad:
 
         meanwhile: Awaited beside them after each answer, with the number of answers so far.
         """
-
         sent = 0
 
         async def once() -> DoorAnswer:
