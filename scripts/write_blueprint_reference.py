@@ -77,7 +77,8 @@ def _words(schema: dict[str, Any]) -> str:
     if schema["type"] == "object":
         values = schema["additionalProperties"]
         # The only definition that is not a section is that of any value of JSON.
-        return f"mapping of names to: {'any value' if '$ref' in values else _words(values)}"
+        is_any = values is True or "$ref" in values
+        return f"mapping of names to: {'any value' if is_any else _words(values)}"
     limits = [f"{sign} {schema[name]:.12g}" for name, sign in _LIMITS.items() if name in schema]
     return ", ".join([_KINDS[schema["type"]], *limits])
 

@@ -30,6 +30,10 @@ ROWS: Final = {
     ),
     "queueing": ("Kueue", "refused"),
     "models": ("a Helm release per deployment", "a service and a task definition per process"),
+    "frontDoor": (
+        "pods beside the models; configuration from a ConfigMap",
+        "tasks on Fargate; configuration from a versioned object of S3",
+    ),
     "batch": ("pods on system nodes, or tasks on Fargate", "tasks on Fargate"),
     "teams": ("the same", "the same"),
     "signalStore": ("the same", "the same"),
