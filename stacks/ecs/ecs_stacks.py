@@ -32,7 +32,7 @@ class EcsStacks(TargetStacks):
         if discovery:
             self.discovery_services = discovery.services
         capacity = self._add_capacity(cluster)
-        door = self._add_front_door(lambda plan: self._door_tasks(plan, cluster), after=[cluster])
+        door = self._add_front_door(lambda plan: self._door_tasks(plan, cluster), after=[capacity])
         models = self._add_models(cluster, discovery, door, after=capacity)
         self._add_metrics(cluster, after=capacity)
         shares = any(pool.shared is not None for pool in self._foundation.blueprint.spec.pools)
