@@ -43,6 +43,9 @@ IMAGES: Final = f"{PREFIX}images"
 #: ``true`` if the prompt goes on from a stored response or conversation, whose length only the server knows.
 STORED: Final = f"{PREFIX}stored"
 
+#: Address of the caller: that of the connection, or what the load balancer says of it.
+ADDRESS: Final = f"{PREFIX}address"
+
 # What the policy decides.
 TARGET: Final = f"{PREFIX}target"
 #: Name of the model at the target.

@@ -23,7 +23,7 @@ _AUTHORIZATION: Final = b"authorization"
 _API_KEY: Final = b"x-api-key"
 _TOKEN: Final = door_headers.TOKEN.encode()
 _BEARER: Final = b"bearer "
-_FORWARDED_FOR: Final = b"x-forwarded-for"
+_ADDRESS: Final = door_headers.ADDRESS.encode()
 #: The hash of no secret.
 _NO_HASH: Final = "0" * 64
 #: What a decision names.
@@ -87,7 +87,7 @@ class Callers:
         if not secret:
             message = "The request has no API key. Send 'Authorization: Bearer KEY'."
             raise RefusedError(DoorRefusal(401, "invalid_api_key", message))
-        return self._of_key(secret.decode("ascii", "replace").strip(), headers.get(_FORWARDED_FOR, b""))
+        return self._of_key(secret.decode("ascii", "replace").strip(), headers.get(_ADDRESS, b""))
 
     def again(self, headers: Mapping[bytes, bytes]) -> DoorCaller:
         """Return the caller that a decision has named in its headers."""
@@ -96,11 +96,11 @@ class Callers:
         models = None if record is None or record.models is None else frozenset(record.models)
         return DoorCaller(team or "", project, key, subject, models)
 
-    def _of_key(self, secret: str, forwarded_for: bytes) -> DoorCaller:
+    def _of_key(self, secret: str, address: bytes) -> DoorCaller:
         identifier = key_id(secret) if self._admits_keys else None
         if identifier is None:
             message = "This is no API key or token of this platform. Ask its owner for one."
-            raise self._wrong(message, forwarded_for)
+            raise self._wrong(message, address)
         if self._keys.age_seconds > OLDEST_SNAPSHOT_SECONDS:
             message = "API keys cannot be checked now. Ask again in some seconds."
             raise RefusedError(DoorRefusal(503, "keys_unavailable", message, retry_after=5))
@@ -114,13 +114,13 @@ class Callers:
             message = (
                 "The API key is not valid: it is unknown, revoked or expired. Ask its owner for another."
             )
-            raise self._wrong(message, forwarded_for)
+            raise self._wrong(message, address)
         models = None if record.models is None else frozenset(record.models)
         return DoorCaller(record.team, record.project, record.id, None, models, record.budget)
 
-    def _wrong(self, message: str, forwarded_for: bytes) -> RefusedError:
+    def _wrong(self, message: str, address: bytes) -> RefusedError:
         """Return the refusal of a wrong key: another one for an address that sends many."""
-        wait = self._keys.wrong.count(forwarded_for)
+        wait = self._keys.wrong.count(address)
         if wait is None:
             return RefusedError(DoorRefusal(401, "invalid_api_key", message))
         many = f"{message} Too many wrong keys came from this address."

@@ -44,12 +44,12 @@ class WrongKeys:
         self._clock = clock
         self._windows: OrderedDict[str, _Window] = OrderedDict()
 
-    def count(self, forwarded_for: bytes) -> int | None:
+    def count(self, sender: bytes) -> int | None:
         """Count a wrong key, and return the seconds that its sender is told to wait. None if it sent few.
 
-        forwarded_for: The header ``x-forwarded-for``. The load balancer has added the last address.
+        sender: Address of the sender, as Envoy knows it.
         """
-        address, now = _network(forwarded_for), self._clock()
+        address, now = _network(sender), self._clock()
         window = self._windows.get(address)
         if window is None or now - window.began >= WINDOW_SECONDS:
             window = self._windows[address] = _Window(now)
@@ -62,9 +62,9 @@ class WrongKeys:
         return max(1, math.ceil(window.began + WINDOW_SECONDS - now))
 
 
-def _network(forwarded_for: bytes) -> str:
-    """Return the last address of a header; of an IPv6 address, its network."""
-    text = forwarded_for.rpartition(b",")[2].strip()[:_LONGEST].decode("ascii", "replace")
+def _network(sender: bytes) -> str:
+    """Return an address; of an IPv6 address, its network."""
+    text = sender[:_LONGEST].decode("ascii", "replace")
     try:
         address = ip_address(text)
     except ValueError:

@@ -75,6 +75,7 @@ def door_listener(plan: DoorPlan, places: DoorPlaces) -> Document:
             _readiness(),
             *token_filters(plan.key_sets),
             reading_filter(plan.largest_body_bytes),
+            _callers_address(),
             policy_call(),
             writing_filter(),
             *usage_filters(),
@@ -114,6 +115,24 @@ def _callers_headers() -> Document:
             {"append": {"append_action": "ADD_IF_ABSENT", "header": callers}},
             {"remove": "x-request-id"},
         ],
+    )
+
+
+def _callers_address() -> Document:
+    """Tell the policy where a request comes from: it counts wrong keys by address.
+
+    Envoy takes the address from ``x-forwarded-for`` only as far as `DoorPlaces.trusted_hops` says
+    (https://www.envoyproxy.io/docs/envoy/v1.40.0/configuration/http/http_conn_man/headers#x-forwarded-for).
+    """
+    address = {"key": door_headers.ADDRESS, "value": "%DOWNSTREAM_REMOTE_ADDRESS_WITHOUT_PORT%"}
+    return parts.extension(
+        "envoy.filters.http.header_mutation",
+        "filters.http.header_mutation.v3.HeaderMutation",
+        mutations={
+            "request_mutations": [
+                {"append": {"append_action": "OVERWRITE_IF_EXISTS_OR_ADD", "header": address}}
+            ]
+        },
     )
 
 

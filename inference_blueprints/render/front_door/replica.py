@@ -164,6 +164,8 @@ def door_places(plan: DoorPlan, host_of: Callable[[DoorCluster], str]) -> DoorPl
             for each in plan.clusters
         },
         trusted=_SYSTEM_AUTHORITIES,
+        # The load balancer adds the address of its caller.
+        trusted_hops=1,
     )
 
 

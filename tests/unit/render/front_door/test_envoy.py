@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 
@@ -39,3 +40,18 @@ def test_a_refusal_of_the_policy_reaches_the_caller(door: Door) -> None:
     before = len(door.engine.seen)
     answer = door.ask("POST", CHAT, {"model": "m"}, {"authorization": "Bearer bad"})
     assert (answer.status, answer.code, len(door.engine.seen)) == (401, "invalid_api_key", before)
+
+
+def test_callers_cannot_choose_the_address_by_which_wrong_keys_are_counted(door: Door) -> None:
+    """A header that a caller forges, so that each guess comes from another address."""
+
+    def address() -> str:
+        forged = {"x-forwarded-for": "10.9.9.9, 10.1.1.1", "x-door-address": "10.8.8.8"}
+        door.ask("POST", CHAT, {"model": "m"}, forged)
+        return door.policy.seen[-1].headers["x-door-address"]
+
+    assert address() == "127.0.0.1"
+    # Behind a load balancer, which adds the address of its caller.
+    door.places = replace(door.places, trusted_hops=1)
+    door.write(door.plan)
+    door.wait_until(lambda: address() == "10.1.1.1")

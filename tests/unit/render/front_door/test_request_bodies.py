@@ -38,7 +38,7 @@ def read(door: Door, body: dict[str, Any] | str) -> dict[str, str]:
     return {
         name.removeprefix(prefix): value
         for name, value in door.policy.seen[-1].headers.items()
-        if name.startswith(prefix)
+        if name.startswith(prefix) and name != door_headers.ADDRESS
     }
 
 
@@ -247,7 +247,7 @@ def test_headers_of_callers_say_nothing_to_the_policy_or_the_engine(door: Door) 
     answer = door.ask("POST", CHAT, {"model": "m"}, {**forged, **harmless})
     assert answer.status == 200
     policy, engine = door.policy.seen[-1].headers, door.engine.seen[-1].headers
-    own = {"x-door-model", "x-door-stream", "x-door-n", "x-door-bytes"}
+    own = {"x-door-model", "x-door-stream", "x-door-n", "x-door-bytes", "x-door-address"}
     assert {name for name in policy if name.startswith(door_headers.PREFIX)} == own
     kept = {name.lower() for name in forged} & engine.keys()
     assert kept == {"x-request-id"}
