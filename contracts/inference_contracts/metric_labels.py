@@ -51,6 +51,9 @@ POD_LABEL_PREFIX: Final = "inference-blueprints/"
 #: Label of a serving pod with the number of the port that has its metrics: each pod is one target.
 METRICS_PORT_LABEL: Final = f"{POD_LABEL_PREFIX}metrics-port"
 METRICS_PORT_SOURCE: Final = "__meta_kubernetes_pod_label_inference_blueprints_metrics_port"
+#: Label of pods whose metrics are behind TLS, with the scheme of their address.
+METRICS_SCHEME_LABEL: Final = f"{POD_LABEL_PREFIX}metrics-scheme"
+METRICS_SCHEME_SOURCE: Final = "__meta_kubernetes_pod_label_inference_blueprints_metrics_scheme"
 #: Labels of a target that come from labels of the pod.
 POD_LABELS: Final = ("platform", "model", "release", "role", "pool")
 CLUSTER_SOURCES: Final[Mapping[str, str]] = {

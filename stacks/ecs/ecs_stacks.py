@@ -191,6 +191,7 @@ class EcsStacks(TargetStacks):
             observability=spec.observability,
             gateway=foundation.network.models.gateway,
             encryption_key=foundation.data.encryption_key,
+            certificate_arns=foundation.certificate_arns,
             env=foundation.env,
         )
         stack.add_stack_dependency(after)

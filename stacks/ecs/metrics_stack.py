@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import aws_cdk as cdk
@@ -13,6 +13,7 @@ from constructs import Construct
 
 from inference_blueprints.render.ecs.metrics_task import (
     METRICS_SERVICE,
+    PROMETHEUS,
     gpu_metrics_service,
     gpu_metrics_tags,
     gpu_metrics_task,
@@ -35,6 +36,7 @@ from inference_constructs.ecs import (
 )
 from inference_constructs.network import Gateway
 from inference_constructs.observability import KeptLogGroup, send_traces
+from inference_constructs.serving import read_certificates
 from inference_contracts import ecs_names
 from inference_contracts.task_tags import LABEL_TAGS
 from stacks.shared_parts import add_canary
@@ -56,6 +58,7 @@ class EcsMetricsStack(cdk.Stack):
     observability: Section of the blueprint.
     gateway: Load balancer of the models, for the canary.
     encryption_key: KMS key of the logs.
+    certificate_arns: ARN of the secret with each certificate, by its owner. Empty without a front door.
     """
 
     def __init__(
@@ -72,6 +75,7 @@ class EcsMetricsStack(cdk.Stack):
         observability: Observability,
         gateway: Gateway,
         encryption_key: kms.IKey,
+        certificate_arns: Mapping[str, str],
         env: cdk.Environment,
     ) -> None:
         super().__init__(scope, construct_id, env=env)
@@ -87,7 +91,10 @@ class EcsMetricsStack(cdk.Stack):
             self,
             "Role",
             cluster_name=cluster_name,
-            statements=_statements(self, cluster_name, traces=traces),
+            statements=[
+                *_statements(self, cluster_name, traces=traces),
+                *([read_certificates([certificate_arns[PROMETHEUS]])] if certificate_arns else []),
+            ],
             reason="Lists, descriptions of EC2, metrics of CloudWatch and traces have no resources. Tasks, "
             "services and hosts of the cluster get their names when they run.",
         )
@@ -108,6 +115,7 @@ class EcsMetricsStack(cdk.Stack):
             task_role_arn=role.role_arn,
             execution_role_arn=execution.role_arn,
             discovery_secret=_no_secret,
+            certificate_arns=certificate_arns,
         )
         service = ServingService(
             self,

@@ -167,6 +167,7 @@ class EksStacks(TargetStacks):
             vpc=self._foundation.network.vpc,
             gateway=self._foundation.network.models.gateway,
             spec=blueprint.spec,
+            certificate_arn=self._foundation.certificate_arns.get("prometheus"),
             env=self._foundation.env,
         )
         stack.add_stack_dependency(after)

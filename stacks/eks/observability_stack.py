@@ -11,6 +11,7 @@ from constructs import Construct
 
 from inference_blueprints.render.eks.chart_values import chart_values
 from inference_blueprints.render.eks.insights_configuration import insights_configuration
+from inference_blueprints.render.eks.prometheus_certificate import prometheus_certificate
 from inference_blueprints.render.eks.prometheus_size import prometheus_size
 from inference_blueprints.render.monitoring.platform_rules import platform_rules
 from inference_blueprints.render.monitoring.recording_rules import rule_groups
@@ -20,10 +21,11 @@ from inference_blueprints.spec.types import Observability, Spec
 from inference_catalog.catalogue import shipped
 from inference_catalog.charts import charts
 from inference_catalog.releases import Releases
-from inference_constructs.eks import KubectlAccess
+from inference_constructs.eks import KubectlAccess, PodIdentity
 from inference_constructs.helm import HelmRelease
 from inference_constructs.network import Gateway
 from inference_constructs.observability import ContainerInsights
+from inference_constructs.serving import read_certificates
 from inference_contracts.operations_names import HEALTH
 from stacks.shared_parts import add_canary
 
@@ -38,6 +40,7 @@ class ObservabilityStack(cdk.Stack):
     encryption_key: KMS key of the logs.
     vpc, gateway: Network of the models, and their load balancer, for the canary.
     spec: The blueprint's section.
+    certificate_arn: ARN of the secret with the certificate of Prometheus. None without a front door.
     """
 
     def __init__(
@@ -54,6 +57,7 @@ class ObservabilityStack(cdk.Stack):
         vpc: ec2.IVpc,
         gateway: Gateway,
         spec: Spec,
+        certificate_arn: str | None,
         env: cdk.Environment,
     ) -> None:
         super().__init__(scope, construct_id, env=env)
@@ -86,7 +90,20 @@ class ObservabilityStack(cdk.Stack):
             dropped=shipped().serving_metrics.dropped_names,
             platform=access.cluster_name,
             rules=rule_groups(platform_rules(access.cluster_name, plan, spec)),
+            certificate=prometheus_certificate(certificate_arn),
         )
+        if certificate_arn:
+            # The chart calls its service account as the server.
+            prometheus.node.add_dependency(
+                PodIdentity(
+                    self,
+                    "PrometheusIdentity",
+                    cluster_name=access.cluster_name,
+                    namespace=releases.charts["prometheus"].namespace,
+                    service_accounts=["prometheus-server"],
+                    statements=[read_certificates([certificate_arn])],
+                )
+            )
         if gpu_nodes:
             exporter = self._install(
                 "GpuMetrics", "dcgm-exporter", finds_faults=HEALTH in controllers_of(spec)

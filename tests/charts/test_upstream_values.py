@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from inference_blueprints.render.eks.chart_values import chart_values
+from inference_blueprints.render.eks.prometheus_certificate import prometheus_certificate
 from inference_blueprints.render.eks.prometheus_size import PrometheusSize
 from inference_catalog.catalogue import shipped
 from inference_catalog.charts import charts
@@ -108,6 +109,7 @@ CHECKED: dict[str, tuple[str, set[str]]] = {
             "server.containerSecurityContext",
             "server.namespaces",
             "server.useExistingClusterRoleName",
+            *("server.extraInitContainers", "server.extraVolumes", "server.extraVolumeMounts"),
             "serverFiles.recording_rules.yml",
             "extraManifests",
             "scrapeConfigs",
@@ -174,6 +176,7 @@ VARIABLES: dict[str, dict[str, Any]] = {
         "dropped": "python_.+",
         "platform": "quickstart",
         "rules": {"groups": []},
+        "certificate": prometheus_certificate("arn:aws:secretsmanager:us-west-2:111122223333:secret:x"),
     },
     "dcgm-exporter": {"finds_faults": True},
     "neuron-helm-chart": {

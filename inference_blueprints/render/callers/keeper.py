@@ -6,7 +6,14 @@ from typing import Final
 
 from inference_blueprints.serving.packed_program import LOADER, packed_program
 from inference_catalog.ecs_images import ecs_image
-from inference_contracts.door_identities import FOLDER, FOLDER_VARIABLE, READY_LINK, SECRET_VARIABLE
+from inference_contracts.door_identities import (
+    FILES,
+    FOLDER,
+    FOLDER_VARIABLE,
+    READY_LINK,
+    SECRET_VARIABLE,
+    SERVER_NAME,
+)
 
 #: Name of the container.
 KEEPER: Final = "certificate"
@@ -33,6 +40,22 @@ def keeper_environment(secret_arn: str) -> dict[str, str]:
     """
     return {
         FOLDER_VARIABLE: FOLDER,
+        # Where the image has boto3, if it is not beside Python's own packages.
+        "PYTHONPATH": "/var/runtime",
         _PROGRAM_VARIABLE: packed_program(_MODULE),
         SECRET_VARIABLE: secret_arn,
+    }
+
+
+def prometheus_tls() -> dict[str, str]:
+    """Return the section ``tls_config`` with which Prometheus shows its certificate.
+
+    It reads the files again when they change (prometheus/common, ``config/http_config.go``,
+    ``NewTLSRoundTripper``). It knows entry points by address, so it asks for the name that all have.
+    """
+    return {
+        "ca_file": f"{FOLDER}/{FILES['ca']}",
+        "cert_file": f"{FOLDER}/{FILES['cert']}",
+        "key_file": f"{FOLDER}/{FILES['key']}",
+        "server_name": SERVER_NAME,
     }

@@ -24,14 +24,33 @@ from inference_blueprints.serving.stacks.known_callers import CALLERS_SIDECAR, K
 from inference_blueprints.serving.types import Process
 from inference_contracts.door_identities import FOLDER, SECRET_VARIABLE
 
-_VOLUME: Final = "certificate"
-_KEEPER_CPU_UNITS: Final = 51
+KEEPER_CPU_UNITS: Final = 51
 _STOP_SECONDS: Final = 30
 #: Docker gives a new volume to root, so the program that writes it is root, without any capability (Amazon
 #: ECS Developer Guide, "Bind mounts"). Only it and Envoy mount the volume.
 _KEEPER_USER: Final = "0:0"
 #: User of Envoy's image without a distribution.
 _ENVOY_USER: Final = "65532:65532"
+
+
+def keeper_container(name: str) -> RenderedContainer:
+    """Return the container that keeps a certificate, in the volume `KEEPER`.
+
+    name: Whose certificate it is: a caller, or the release of a deployment.
+    """
+    return RenderedContainer(
+        name=KEEPER,
+        image=keeper_image(),
+        entry_point=KEEPER_COMMAND[:1],
+        command=KEEPER_COMMAND[1:],
+        cpu_units=KEEPER_CPU_UNITS,
+        memory_mib=KEEPER_MEMORY_MIB,
+        environment={**keeper_environment(""), SECRET_VARIABLE: CertificateSecret(name)},
+        user=_KEEPER_USER,
+        mounts=(TaskMount(KEEPER, FOLDER),),
+        health=TaskHealth(READY_COMMAND, 10, 5, 3, 300),
+        stop_timeout_seconds=_STOP_SECONDS,
+    )
 
 
 def caller_containers(process: Process) -> tuple[RenderedContainer, ...]:
@@ -43,29 +62,16 @@ def caller_containers(process: Process) -> tuple[RenderedContainer, ...]:
     if process.callers is None:
         return ()
     [sidecar] = [each for each in rendered_sidecars(process) if each.name == CALLERS_SIDECAR]
-    keeper = RenderedContainer(
-        name=KEEPER,
-        image=keeper_image(),
-        entry_point=KEEPER_COMMAND[:1],
-        command=KEEPER_COMMAND[1:],
-        cpu_units=_KEEPER_CPU_UNITS,
-        memory_mib=KEEPER_MEMORY_MIB,
-        environment={**keeper_environment(""), SECRET_VARIABLE: CertificateSecret(process.callers.release)},
-        user=_KEEPER_USER,
-        mounts=(TaskMount(_VOLUME, FOLDER),),
-        health=TaskHealth(READY_COMMAND, 10, 5, 3, 300),
-        stop_timeout_seconds=_STOP_SECONDS,
-    )
     return (
-        keeper,
+        keeper_container(process.callers.release),
         RenderedContainer(
             name=CALLERS_SIDECAR,
             image=sidecar.image,
             command=sidecar.arguments,
-            cpu_units=sidecar.cpu * 1024 - _KEEPER_CPU_UNITS,
+            cpu_units=sidecar.cpu * 1024 - KEEPER_CPU_UNITS,
             memory_mib=sidecar.memory_mib,
             user=_ENVOY_USER,
-            mounts=(TaskMount(_VOLUME, FOLDER, read_only=True),),
+            mounts=(TaskMount(KEEPER, FOLDER, read_only=True),),
             depends_on=(Dependency(KEEPER, "HEALTHY"),),
             stop_timeout_seconds=_STOP_SECONDS,
         ),
@@ -74,7 +80,7 @@ def caller_containers(process: Process) -> tuple[RenderedContainer, ...]:
 
 def caller_volumes(process: Process) -> tuple[TaskVolume, ...]:
     """Return the volumes of the task."""
-    return (TaskVolume(_VOLUME),) if process.callers else ()
+    return (TaskVolume(KEEPER),) if process.callers else ()
 
 
 def after_callers(process: Process) -> tuple[Dependency, ...]:

@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Any, Final
 
+from inference_blueprints.render.callers.keeper import KEEPER, prometheus_tls
 from inference_blueprints.render.collector import (
     SCRAPE_SECONDS,
     kept_gpu_series,
@@ -13,6 +14,7 @@ from inference_blueprints.render.collector import (
     received_traces,
     recorded_job,
 )
+from inference_blueprints.render.ecs.caller_containers import KEEPER_CPU_UNITS, keeper_container
 from inference_blueprints.render.ecs.scaling_policies import published_roles
 from inference_blueprints.render.ecs.task_program import (
     PROGRAM_ENTRY_POINT,
@@ -32,6 +34,7 @@ from inference_blueprints.serving.types import ServingPlan
 from inference_catalog.catalogue import shipped
 from inference_catalog.ecs_images import ecs_image
 from inference_contracts import scale_metrics
+from inference_contracts.door_identities import FOLDER
 from inference_contracts.ecs_names import MAIN_CONTAINER
 from inference_contracts.metric_labels import GPU_JOB, SERVING_JOB
 from inference_contracts.packed_files import pack_files
@@ -45,6 +48,9 @@ FILES_FOLDER: Final = "/configuration"
 _SECONDS: Final = 15
 #: A size of Fargate (Amazon ECS Developer Guide, "Fargate task definition differences").
 CPU_UNITS, MEMORY_MIB = 1024, 4096
+#: Fargate has sizes in whole GiB.
+_MORE_MEMORY_MIB: Final = 1024
+PROMETHEUS: Final = "prometheus"
 #: The longest window of a rule is six hours, and CloudWatch keeps what people look up.
 _RETENTION: Final = ("--storage.tsdb.retention.time=8h", "--storage.tsdb.retention.size=6GB")
 #: Its longest stop: it writes its memory to disk.
@@ -74,19 +80,22 @@ def metrics_task(
     region: Region of the platform, which may be a reference.
     """
     jobs = (SERVING_JOB, GPU_JOB) if gpu_metrics else (SERVING_JOB,)
+    # Entry points behind a front door ask for a certificate.
+    shown = (keeper_container(PROMETHEUS),) if plan.front_door else ()
     return RenderedTask(
         family=f"{platform}-{METRICS_SERVICE}",
         compute="fargate",
         network="awsvpc",
         architecture="amd64",
         cpu_units=CPU_UNITS,
-        memory_mib=MEMORY_MIB,
+        memory_mib=MEMORY_MIB + (_MORE_MEMORY_MIB if shown else 0),
         containers=(
+            *shown,
             _targets(platform, plan, rules, jobs),
-            _prometheus(),
+            _prometheus(certified=bool(shown)),
             _agent(platform, jobs, region, traces=traces),
         ),
-        volumes=(TaskVolume("configuration"),),
+        volumes=(TaskVolume("configuration"), *((TaskVolume(KEEPER),) if shown else ())),
         log_group=metrics_log_group(platform),
         log_prefix=METRICS_SERVICE,
     )
@@ -96,7 +105,9 @@ def _targets(
     platform: str, plan: ServingPlan, rules: Mapping[str, Any], jobs: tuple[str, ...]
 ) -> RenderedContainer:
     files = {
-        f"{FILES_FOLDER}/prometheus.yml": json.dumps(_prometheus_configuration(jobs)),
+        f"{FILES_FOLDER}/prometheus.yml": json.dumps(
+            _prometheus_configuration(jobs, certified=plan.front_door is not None)
+        ),
         f"{FILES_FOLDER}/recording_rules.yml": json.dumps(rules),
     }
     ready = f"http://127.0.0.1:{scale_metrics.PORT}{scale_metrics.READY_PATH}"
@@ -124,12 +135,15 @@ def _targets(
     )
 
 
-def _prometheus_configuration(jobs: tuple[str, ...]) -> dict[str, Any]:
+def _prometheus_configuration(jobs: tuple[str, ...], *, certified: bool) -> dict[str, Any]:
     every = f"{_SECONDS}s"
     return {
         "global": {"scrape_interval": every, "scrape_timeout": "10s", "evaluation_interval": every},
         "rule_files": [f"{FILES_FOLDER}/recording_rules.yml"],
-        "scrape_configs": [_scrape_job(job, _SECONDS) for job in jobs],
+        "scrape_configs": [
+            _scrape_job(job, _SECONDS) | (_behind_tls() if certified and job == SERVING_JOB else {})
+            for job in jobs
+        ],
     }
 
 
@@ -149,7 +163,16 @@ def _scrape_job(job: str, seconds: int) -> dict[str, Any]:
     }
 
 
-def _prometheus() -> RenderedContainer:
+def _behind_tls() -> dict[str, Any]:
+    """Return how the metrics of entry points are read: with a certificate. Workers have other ports."""
+    entry_points = {"action": "replace", "source_labels": ["__address__"], "regex": ".*:8000"}
+    return {
+        "relabel_configs": [{**entry_points, "target_label": "__scheme__", "replacement": "https"}],
+        "tls_config": prometheus_tls(),
+    }
+
+
+def _prometheus(*, certified: bool) -> RenderedContainer:
     return RenderedContainer(
         name="prometheus",
         image=ecs_image("prometheus"),
@@ -159,10 +182,16 @@ def _prometheus() -> RenderedContainer:
             *_RETENTION,
             "--web.listen-address=127.0.0.1:9090",
         ),
-        cpu_units=512,
+        cpu_units=512 - (KEEPER_CPU_UNITS if certified else 0),
         memory_mib=2560,
-        mounts=(TaskMount("configuration", FILES_FOLDER, read_only=True),),
-        depends_on=(Dependency("targets", "HEALTHY"),),
+        mounts=(
+            TaskMount("configuration", FILES_FOLDER, read_only=True),
+            *((TaskMount(KEEPER, FOLDER, read_only=True),) if certified else ()),
+        ),
+        depends_on=(
+            Dependency("targets", "HEALTHY"),
+            *((Dependency(KEEPER, "HEALTHY"),) if certified else ()),
+        ),
         stop_timeout_seconds=_STOP_SECONDS,
     )
 

@@ -33,10 +33,10 @@ class DiscoverySecret:
 
 @dataclass(frozen=True, slots=True)
 class CertificateSecret:
-    """A variable with the ARN of the secret that has the certificate of a deployment."""
+    """A variable with the ARN of the secret that has a certificate."""
 
-    release: str
-    """The deployment."""
+    owner: str
+    """Whose certificate it is: a caller, or the release of a deployment."""
 
 
 TaskValue = str | SecretValue | WeightsBucket | KvCacheBucket | DiscoverySecret | CertificateSecret
@@ -187,7 +187,7 @@ class TaskReferences:
     kv_cache_bucket: str | None = None
     """`weights_bucket`, `kv_cache_bucket`: Names of the buckets. None if the model has none."""
     certificate_arns: Mapping[str, str] = field(default_factory=dict)
-    """ARN of the secret with the certificate of each deployment. Empty without a front door."""
+    """ARN of the secret with each certificate, by its owner. Empty without a front door."""
 
 
 def to_register(task: RenderedTask, references: TaskReferences) -> dict[str, Any]:
@@ -314,7 +314,7 @@ def _environment(
             case KvCacheBucket():
                 plain[name] = _known(name, references.kv_cache_bucket)
             case CertificateSecret():
-                plain[name] = references.certificate_arns[value.release]
+                plain[name] = references.certificate_arns[value.owner]
             case str():
                 plain[name] = value
     return plain, secret

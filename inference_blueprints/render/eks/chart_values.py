@@ -82,6 +82,7 @@ def _environment() -> jinja2.Environment:
         target_labels=metric_labels.CLUSTER_SOURCES,
         node_labels=metric_labels.NODE_SOURCES,
         metrics_port_label=metric_labels.METRICS_PORT_SOURCE,
+        metrics_scheme_label=metric_labels.METRICS_SCHEME_SOURCE,
         kubernetes_exporter=metric_labels.KUBERNETES_EXPORTER,
         autoscaler_names=metric_labels.AUTOSCALER_NAMES,
         own_namespace=metric_labels.PROMETHEUS_NAMESPACE,

@@ -47,6 +47,7 @@ from inference_catalog.node_facts import ACCELERATORS_LABEL, POOL_LABEL, SYSTEM_
 from inference_contracts.door_identities import FOLDER
 from inference_contracts.metric_labels import (
     METRICS_PORT_LABEL,
+    METRICS_SCHEME_LABEL,
     POD_LABEL_PREFIX,
     PROMETHEUS_ADDRESS,
     SYSTEM_POOL,
@@ -123,9 +124,12 @@ def metric_labels(deployment: DeploymentPlan, process: Process, platform: str) -
         "role": process.role,
         "pool": process.pool or SYSTEM_POOL,
     }
+    port = _metrics_port(deployment, process)
+    behind_tls = process.callers is not None and process.callers.port == port
     return {
         **{f"{POD_LABEL_PREFIX}{name}": value for name, value in labels.items()},
-        METRICS_PORT_LABEL: str(_metrics_port(deployment, process)),
+        METRICS_PORT_LABEL: str(port),
+        **({METRICS_SCHEME_LABEL: "https"} if behind_tls else {}),
     }
 
 
@@ -203,7 +207,7 @@ class ProcessValues(ProcessBase):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CertificateValues:
+class CertificateKeeperValues:
     """The container that keeps the certificate of a release in `folder`, until which others wait."""
 
     image: Image
@@ -215,12 +219,12 @@ class CertificateValues:
     memory_mib: Positive
 
 
-def certificate_values(secret_arn: str) -> CertificateValues:
+def certificate_values(secret_arn: str) -> CertificateKeeperValues:
     """Return the values of the container that keeps a certificate.
 
     secret_arn: ARN of its secret.
     """
-    return CertificateValues(
+    return CertificateKeeperValues(
         image=keeper_image(),
         command=KEEPER_COMMAND,
         ready_command=READY_COMMAND,
@@ -236,7 +240,7 @@ class _ModelValues:
     """Values that all charts have; `program` holds the text of each file that fills the node's cache."""
 
     secrets: tuple[SecretReference, ...]
-    certificate: CertificateValues | None = None
+    certificate: CertificateKeeperValues | None = None
     weights_bucket: NonEmpty | None = None
     kv_cache_bucket: NonEmpty | None = None
     program: Annotated[Mapping[FileName, NonEmpty], Field(min_length=1)] | None = None

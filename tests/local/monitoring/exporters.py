@@ -63,6 +63,7 @@ def relabelling() -> Mapping[str, Mapping[str, Any]]:
         gpu_namespace="monitoring",
         keda_namespace="keda",
         dropped="python_.+",
+        certificate=None,
         platform=PLATFORM,
         rules={"groups": []},
     )

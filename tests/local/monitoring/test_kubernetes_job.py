@@ -37,6 +37,7 @@ def test_two_metrics_of_the_models_are_kept(tmp_path: Path) -> None:
         gpu_namespace=None,
         keda_namespace=None,
         dropped="python_.+",
+        certificate=None,
         platform=PLATFORM,
         rules={"groups": []},
     )

@@ -51,6 +51,7 @@ def server(size: PrometheusSize) -> dict[str, Any]:
         gpu_namespace=None,
         keda_namespace=None,
         dropped="x",
+        certificate=None,
         platform="try",
         rules={},
     )
