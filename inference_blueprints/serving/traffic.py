@@ -247,7 +247,8 @@ def model_traffic(spec: Spec, model: Model) -> Traffic:
 def deployment_traffic(spec: Spec, model: Model, deployment: Deployment) -> Traffic:
     """Return the requests of a deployment at the model's peak.
 
-    Each way in divides its requests among its deployments in proportion to their accelerators.
+    Each way in divides its requests among its deployments in proportion to their accelerators; the front door
+    divides those in real time by the weights of its targets.
 
     spec: The blueprint's section, with the model.
     """
@@ -255,13 +256,36 @@ def deployment_traffic(spec: Spec, model: Model, deployment: Deployment) -> Traf
     if not own:
         return _together(())  # Without workers, it serves nothing; the rules refuse it.
     sizes = {each.name: accelerators(each) for _, each in usable(model.deployments)}
+    by_weight = _shares_of_the_door(spec, model) if spec.front_door else {}
     return _together(
         tuple(
-            way.at(own / sum(sizes[name] for name in way.deployments if name in sizes))
+            way.at(
+                by_weight[deployment.name]
+                if way.kind == "realTime" and deployment.name in by_weight
+                else own / sum(sizes[name] for name in way.deployments if name in sizes)
+            )
             for way in _ways(spec, model)
             if deployment.name in way.deployments
         )
     )
+
+
+def _shares_of_the_door(spec: Spec, model: Model) -> dict[str, float]:
+    """Return the share of a model's requests that each of its deployments gets by the front door's weights.
+
+    The mean of all public names that name its deployments, since the file does not say how many requests each
+    name gets. Deployments with weight 0 are left out: what they get depends on how full the others are.
+    """
+    found: dict[str, list[float]] = {}
+    for _, public in usable(spec.front_door.models if spec.front_door else ()):
+        targets = [each for _, each in usable(public.to) if each.model == model.name and each.weight]
+        if not targets or any(each.deployment is None for each in targets):
+            continue
+        whole = sum(each.weight for each in targets)
+        for each in targets:
+            found.setdefault(str(each.deployment), []).append(each.weight / whole)
+    names = sum(map(sum, found.values()))
+    return {name: sum(shares) / names for name, shares in found.items()}
 
 
 def own_means(model: Model) -> Workload:

@@ -42,6 +42,7 @@ class Label(StrEnum):
     ELASTIC = "elastic"
     NEW_NODE = "new node"
     CACHE = "KV cache"
+    FRONT_DOOR = "front door"
     BATCH = "batch"
     STREAMING = "streaming"
     SIGNALS = "signals"

@@ -39,10 +39,12 @@ def ecs_items(roles: Sequence[ResolvedWorkers], hours: int, *, has_managed_hosts
         wanted = frontend_size(each.model, each.traffic)
         size = fargate_size(wanted.cpu, wanted.memory_mib)
         tasks += wanted.replicas
-        usd += wanted.replicas * _task_usd(size.cpu_units / _UNITS, size.memory_mib / MIB_PER_GIB)
+        usd += wanted.replicas * task_usd_per_hour(size.cpu_units / _UNITS, size.memory_mib / MIB_PER_GIB)
     if routed:
         yield CostItem("frontends on Fargate", f"{tasks} tasks all month", round(usd * hours, 2))
-        store = DISCOVERY_MEMBERS * _task_usd(_MEMBER_VCPU, _MEMBER_GIB) + _task_usd(_ROLES_VCPU, _ROLES_GIB)
+        store = DISCOVERY_MEMBERS * task_usd_per_hour(_MEMBER_VCPU, _MEMBER_GIB) + task_usd_per_hour(
+            _ROLES_VCPU, _ROLES_GIB
+        )
         yield CostItem(
             "discovery store on Fargate", f"{DISCOVERY_MEMBERS + 1} tasks all month", round(store * hours, 2)
         )
@@ -58,10 +60,10 @@ def metrics_task_item(hours: int) -> CostItem:
 
     hours: Hours of a month.
     """
-    usd = _task_usd(CPU_UNITS / _UNITS, MEMORY_MIB / MIB_PER_GIB)
+    usd = task_usd_per_hour(CPU_UNITS / _UNITS, MEMORY_MIB / MIB_PER_GIB)
     return CostItem("Prometheus on Fargate", "1 task all month", round(usd * hours, 2))
 
 
-def _task_usd(vcpu: float, gib: float) -> float:
-    """Return the price of an hour of a task."""
+def task_usd_per_hour(vcpu: float, gib: float) -> float:
+    """Return the price of an hour of a task, in US dollars."""
     return vcpu * USD_PER_VCPU_HOUR + gib * USD_PER_GIB_HOUR

@@ -14,6 +14,7 @@ from inference_blueprints.report.plan.sections.compilations import COMPILATIONS
 from inference_blueprints.report.plan.sections.cost import PLATFORM_COST
 from inference_blueprints.report.plan.sections.edges import EDGES
 from inference_blueprints.report.plan.sections.fits import FITS
+from inference_blueprints.report.plan.sections.front_door import FRONT_DOOR
 from inference_blueprints.report.plan.sections.frontends import FRONTENDS
 from inference_blueprints.report.plan.sections.images import IMAGES
 from inference_blueprints.report.plan.sections.kafka import KAFKA
@@ -46,6 +47,7 @@ SECTIONS: tuple[PlanSection[Any], ...] = (
     SCALING,
     SHIFT,
     SHARED_POOLS,
+    FRONT_DOOR,
     FRONTENDS,
     EDGES,
     MEMORY,

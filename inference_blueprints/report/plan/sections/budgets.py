@@ -14,7 +14,7 @@ from inference_contracts.units import HOURS_PER_DAY, HOURS_PER_MONTH, MILLION
 
 @dataclass(frozen=True, slots=True)
 class BudgetSummary:
-    """The budgets of all teams in a month. They limit only what batch jobs are charged by `rates`."""
+    """The budgets of all teams in a month. They limit what jobs and requests are charged by `rates`."""
 
     budgets_usd_per_month: float
     """Sum of `monthlyBudgetUsd`."""
@@ -24,6 +24,8 @@ class BudgetSummary:
     """What the priced parts of the platform cost at least."""
     has_batch: bool
     """Whether there are jobs that budgets can refuse."""
+    has_front_door: bool
+    """Whether there is a front door, whose requests budgets can refuse."""
 
     @property
     def covers_load(self) -> bool | None:
@@ -58,6 +60,7 @@ def _summarise(basis: PlanBasis) -> BudgetSummary | None:
         load_usd_per_month=round(charged * HOURS_PER_MONTH / HOURS_PER_DAY, 2) if is_declared else None,
         platform_usd_per_month_least=basis[PLATFORM_COST].usd_per_month_least,
         has_batch=spec.batch is not None,
+        has_front_door=spec.front_door is not None,
     )
 
 
@@ -66,12 +69,13 @@ def _in_short(summary: PlanSummary) -> Iterator[ShortLine]:
     found = summary[BUDGETS]
     if found is None:
         return
-    if not found.has_batch:
+    if not found.has_batch and not found.has_front_door:
         yield Label.OPERATION, "budgets of teams limit nothing without batch"
         return
     if found.covers_platform and found.covers_load is not False:
         return
-    limits = f"Budgets of {found.budgets_usd_per_month:,.0f} USD a month limit jobs"
+    limited = ["jobs"] * found.has_batch + ["requests of the front door"] * found.has_front_door
+    limits = f"Budgets of {found.budgets_usd_per_month:,.0f} USD a month limit {' and '.join(limited)}"
     if not found.covers_platform:
         limits += f", not the platform's {found.platform_usd_per_month_least:,.0f}"
     if found.covers_load is False:

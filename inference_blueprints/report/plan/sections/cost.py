@@ -14,6 +14,7 @@ from inference_blueprints.report.plan.cells import few, usd
 from inference_blueprints.report.plan.section import Label, PlanBasis, PlanSection, PlanSummary, ShortLine
 from inference_blueprints.report.plan.sections.batch_workers import BATCH_WORKERS, BatchWorkersSummary
 from inference_blueprints.report.plan.sections.edges import VCPUS_OF_SYSTEM_NODE
+from inference_blueprints.report.plan.sections.front_door import FRONT_DOOR, FrontDoorSummary
 from inference_blueprints.report.plan.sections.kafka import KAFKA, KafkaSummary
 from inference_blueprints.report.plan.sections.pools import POOLS
 from inference_blueprints.report.plan.sections.processes import PROCESSES
@@ -86,6 +87,7 @@ def _summarise(basis: PlanBasis) -> PlatformCost:
         *network_items(spec, roles, services),
         *_storage(roles, services),
         *_optional_parts(basis[SIGNAL_STORE], basis[BATCH_WORKERS]),
+        *_front_door(basis[FRONT_DOOR]),
         *_streaming(basis[KAFKA], basis[STREAMING], services),
         *telemetry_items(spec, basis[PROCESSES], _monitoring(basis), services),
         *batch_signal_items(spec, services),
@@ -231,10 +233,11 @@ def _cluster(basis: PlanBasis, services: ServicePrices) -> Iterator[CostItem]:
     )
     here = count * VCPUS_OF_SYSTEM_NODE
     wanted = _vcpus_beside_pools(basis)
+    programs = f"frontends, routers{', the front door' if basis.spec.front_door else ''} and batch workers"
     if wanted > here:
         yield _hourly(
             "nodes that Karpenter adds to them",
-            f"{wanted:,} vCPUs of frontends, routers and batch workers, of which {here} are there; at least",
+            f"{wanted:,} vCPUs of {programs}, of which {here} are there; at least",
             None if each is None else (wanted - here) / VCPUS_OF_SYSTEM_NODE * each,
         )
     size = catalogue.shipped().bottlerocket.root_volume_gib + node_facts.DISK_GIB
@@ -249,7 +252,9 @@ def _vcpus_beside_pools(basis: PlanBasis) -> int:
     processes = [each for deployment in deployments for each in deployment.processes if each.pool is None]
     batch = basis[BATCH_WORKERS]
     workers = batch.workers_min * batch.vcpu if batch and batch.place == "eks" else 0
-    return sum(each.replicas * each.resources.cpu for each in processes) + workers
+    door = basis[FRONT_DOOR]
+    replicas = door.replicas * door.vcpus if door and door.place == "eks" else 0
+    return sum(each.replicas * each.resources.cpu for each in processes) + workers + replicas
 
 
 def _storage(roles: Sequence[ResolvedWorkers], services: ServicePrices) -> Iterator[CostItem]:
@@ -272,6 +277,21 @@ def _optional_parts(
             f"{batch_workers.workers_min} all month, on demand",
             batch_workers.usd_per_hour_min,
         )
+
+
+def _front_door(door: FrontDoorSummary | None) -> Iterator[CostItem]:
+    """Yield the front door. On EKS, its pods are among those of the system nodes."""
+    if door is None:
+        return
+    if door.usd_per_month is not None:
+        size = f"{door.replicas} x {door.vcpus} vCPUs on demand, all month"
+        yield _item("front door on Fargate", size, door.usd_per_month)
+    yield _item(
+        "store of budgets",
+        f"empty, with about {number(door.store_units_per_second)} units (ECPU) per second, an estimate",
+        door.store_usd_per_month,
+    )
+    yield _item("keys, usage records and audit", "DynamoDB, Firehose and S3, by use", None)
 
 
 def _streaming(
