@@ -18,7 +18,7 @@ _FILE = Path(__file__).resolve().parent / "data" / "front_door.json"
 
 
 @dataclass(frozen=True, slots=True)
-class DoorLoad:
+class DoorReplicaLoad:
     """Measured processor time and memory of a replica of the front door: Envoy and the policy process."""
 
     name: str
@@ -84,7 +84,7 @@ class DoorStoreLoad:
         return min(MICROSECONDS_PER_SECOND / each, by_units)
 
 
-def door_load(name: str = "envoy") -> DoorLoad:
+def door_load(name: str = "envoy") -> DoorReplicaLoad:
     """Return what a replica of the front door needs.
 
     Parameters
@@ -92,7 +92,7 @@ def door_load(name: str = "envoy") -> DoorLoad:
     name
         Name of the proxy.
     """
-    return build_entry(DoorLoad, {"name": name, **_entries()["door"][name]}, _FILE)
+    return build_entry(DoorReplicaLoad, {"name": name, **_entries()["door"][name]}, _FILE)
 
 
 def door_store_load(name: str = "valkey") -> DoorStoreLoad:

@@ -104,9 +104,10 @@ def ways_through_the_door(spec: Spec) -> Iterator[tuple[Model, WayIn]]:
     them. Queues and jobs with deployments of their own call these directly.
     """
     for model in _models(spec):
-        own = set(own_deployments(spec, model))
-        for way in model_traffic(spec, model).ways:
-            if way.kind == "realTime" or (model.workload is not None and own & set(way.deployments)):
+        own, ways = set(own_deployments(spec, model)), model_traffic(spec, model).ways
+        in_real_time = any(way.kind == "realTime" for way in ways)
+        for way in ways:
+            if way.kind == "realTime" or (in_real_time and own & set(way.deployments)):
                 yield model, way
 
 

@@ -338,7 +338,7 @@ def _model_row(model: DoorModelSummary) -> tuple[str, ...]:
     return (
         model.name,
         ", ".join(model.aliases) or "-",
-        ", ".join(f"{each.deployment} {each.share:.3g}" for each in model.targets),
+        ", ".join(f"{each.deployment} {number(each.share, 3)}" for each in model.targets),
         "all" if model.teams is None else ", ".join(model.teams),
         str(model.priority),
         f"{model.context_length:,}",
