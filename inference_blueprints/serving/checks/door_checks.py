@@ -147,9 +147,9 @@ def _small_budgets(spec: Spec, door: FrontDoor, models: tuple[DoorModel, ...]) -
         for key, limit in _limits(budget).items():
             if limit is not None and limit < least[key]:
                 message = (
-                    f"got {limit:.10g}, but a request of mean length reserves {number(least[key], 4)} (each byte of "
-                    "its prompt, and 'defaultOutputTokens' for its answer), so each one that states no "
-                    "smaller maximum is refused; raise it"
+                    f"got {limit:.10g}, but a request of mean length reserves {number(least[key], 4)} (each "
+                    "byte of its prompt, and 'defaultOutputTokens' for its answer), so each one that states "
+                    "no smaller maximum is refused; raise it"
                 )
                 yield Finding((*_BUDGETS, index, key), message, "warning")
 
