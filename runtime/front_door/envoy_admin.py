@@ -3,6 +3,25 @@
 from __future__ import annotations
 
 import asyncio
+import http.client
+import socket
+from typing import Final
+
+_SECONDS: Final = 5.0
+_OK: Final = 200
+
+
+class _UnixConnection(http.client.HTTPConnection):
+    """A connection to a Unix socket."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__("envoy", timeout=_SECONDS)
+        self._path = path
+
+    def connect(self) -> None:
+        self.sock = socket.socket(socket.AF_UNIX)
+        self.sock.settimeout(_SECONDS)
+        self.sock.connect(self._path)
 
 
 async def ask_envoy(place: str, method: str, path: str) -> bytes:
@@ -11,18 +30,23 @@ async def ask_envoy(place: str, method: str, path: str) -> bytes:
     place: Path of a Unix socket, or ``host:port``.
     Raises OSError if it does not answer with 200.
     """
+    return await asyncio.to_thread(_ask, place, method, path)
+
+
+def _ask(place: str, method: str, path: str) -> bytes:
     if place.startswith("/"):
-        reader, writer = await asyncio.open_unix_connection(place)
+        connection: http.client.HTTPConnection = _UnixConnection(place)
     else:
         host, _, port = place.rpartition(":")
-        reader, writer = await asyncio.open_connection(host, int(port))
+        connection = http.client.HTTPConnection(host, int(port), timeout=_SECONDS)
     try:
-        writer.write(f"{method} {path} HTTP/1.0\r\nhost: envoy\r\n\r\n".encode())
-        async with asyncio.timeout(5):
-            answer = await reader.read()
+        connection.request(method, path)
+        answer = connection.getresponse()
+        body = answer.read()
+    except http.client.HTTPException as error:
+        raise OSError(f"Envoy's administration answers {path} wrongly: {error!r}") from error
     finally:
-        writer.close()
-    head, _, body = answer.partition(b"\r\n\r\n")
-    if b" 200 " not in head.partition(b"\r\n")[0] + b" ":
-        raise OSError(f"Envoy's administration answers {head[:100]!r} to {path}")
+        connection.close()
+    if answer.status != _OK:
+        raise OSError(f"Envoy's administration answers {answer.status} to {path}")
     return body

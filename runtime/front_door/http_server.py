@@ -15,6 +15,7 @@ import httptools
 
 from front_door.asked_request import RefusedError
 from front_door.door_metrics import DoorMetrics
+from front_door.open_requests import EnvoyLink
 from front_door.policy import MODELS_PATH, Headers, Policy
 from front_door.refusals import DoorRefusal
 from inference_contracts import door_headers
@@ -47,11 +48,16 @@ class HttpConnection(asyncio.Protocol):
         self._parser = httptools.HttpRequestParser(self)
         self._headers: dict[bytes, bytes] = {}
         self._url = b""
+        self._link = EnvoyLink()
         self._transport: asyncio.Transport
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Keep the transport."""
         self._transport = cast("asyncio.Transport", transport)
+
+    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 -- the reason does not matter
+        """Note that Envoy has closed it."""
+        self._link.is_open = False
 
     def data_received(self, data: bytes) -> None:
         """Take bytes."""
@@ -90,7 +96,7 @@ class HttpConnection(asyncio.Protocol):
     async def _decide(self, policy: Policy, path: str, headers: Mapping[bytes, bytes]) -> None:
         started = time.perf_counter()
         try:
-            decided = await policy.decide(path, headers)
+            decided = await policy.decide(path, headers, self._link)
         except RefusedError as error:
             self._refuse(error.refusal)
         except Exception as error:  # noqa: BLE001 -- whatever it is, Envoy waits for an answer

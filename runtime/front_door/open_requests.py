@@ -99,6 +99,13 @@ _VALUES: Final = 16
 
 
 @dataclass(slots=True)
+class EnvoyLink:
+    """A connection of Envoy."""
+
+    is_open: bool = True
+
+
+@dataclass(slots=True)
 class OpenRequest:
     """A request in progress."""
 
@@ -108,6 +115,10 @@ class OpenRequest:
     """What is kept with its reservations."""
     slots: tuple[LedgerSlot, ...]
     """Slots in which it has a reservation."""
+    link: EnvoyLink
+    """The connection over which Envoy asked."""
+    admitted: float
+    """Time of its admission, on a clock that only goes forward."""
 
 
 class OpenRequests:
@@ -136,6 +147,6 @@ class OpenRequests:
             if slot.tag == tag
         ]
 
-    def admitted_before(self, time: float) -> list[str]:
-        """Return the identifiers of requests that were admitted before a time."""
-        return [identifier for identifier, each in self._open.items() if each.facts.started < time]
+    def of_closed_links(self) -> list[tuple[str, OpenRequest]]:
+        """Return the requests about which Envoy asked over a connection that is closed."""
+        return [(identifier, each) for identifier, each in self._open.items() if not each.link.is_open]

@@ -22,8 +22,6 @@ from front_door.store import LedgerStore, StoreLostError
 from front_door.target_load import TargetLoads
 
 _SWEEP_SECONDS: Final = 2.0
-#: Envoy tells its age in whole seconds, and both clocks are read one after the other.
-_AGE_SECONDS: Final = 3.0
 #: Time for the last lines of an Envoy that has ended to be read.
 _LAST_LINES_SECONDS: Final = 2.0
 
@@ -49,7 +47,6 @@ class OrphanSweep:
         self._budgets, self._store, self._replicas = budgets, store, replicas
         self._settlement, self._opened, self._loads = settlement, opened, loads
         self._envoy_admin = envoy_admin
-        self._envoy_started = 0.0
 
     async def run(self) -> None:
         """Look, until it is cancelled."""
@@ -93,17 +90,18 @@ class OrphanSweep:
         return [*found, of_model] if of_model else found
 
     async def _look_at_envoy(self) -> None:
-        """Settle this replica's own requests in progress if Envoy has started again since."""
-        answer = json.loads(await ask_envoy(self._envoy_admin, "GET", "/server_info"))
-        age = float(str(answer["uptime_all_epochs"]).rstrip("s"))
-        started = time.time() - age
-        before, self._envoy_started = self._envoy_started, started
-        if not before or started - before < _AGE_SECONDS:
-            self._envoy_started = before or started
+        """Settle this replica's own requests whose Envoy has died: another one has started since.
+
+        The connections of the dead one are closed. A living Envoy closes some too, but is older than the
+        requests about which it asked.
+        """
+        if not self._opened.of_closed_links():
             return
+        answer = json.loads(await ask_envoy(self._envoy_admin, "GET", "/server_info"))
+        started = time.monotonic() - float(str(answer["uptime_all_epochs"]).rstrip("s"))
         await asyncio.sleep(_LAST_LINES_SECONDS)
-        for identifier in self._opened.admitted_before(started - _AGE_SECONDS):
-            if request := self._opened.pop(identifier):
+        for identifier, request in self._opened.of_closed_links():
+            if request.admitted < started and self._opened.pop(identifier):
                 self._loads.ended(request.facts.target, is_full=False)
                 for slot in request.slots:
                     await self._settlement.settle_orphan(slot, identifier, request.facts)

@@ -17,7 +17,7 @@ from front_door.key_snapshot import KeySnapshot
 from front_door.known_usage import KnownUsage
 from front_door.ledger import NOT_RESERVED, Exceeded, Ledger, Reservation
 from front_door.ledger_counters import Budgets, LedgerSlot
-from front_door.open_requests import OpenRequest, OpenRequests, RequestFacts
+from front_door.open_requests import EnvoyLink, OpenRequest, OpenRequests, RequestFacts
 from front_door.refusals import DoorRefusal
 from front_door.reservations import Promise, Signer
 from front_door.router import NoRoom, choose_target, models_by_name
@@ -88,15 +88,16 @@ class Policy:
         self._metrics, self._replica = metrics, replica
         self._without_store = 0
 
-    async def decide(self, path: str, headers: Mapping[bytes, bytes]) -> Headers:
+    async def decide(self, path: str, headers: Mapping[bytes, bytes], link: EnvoyLink) -> Headers:
         """Return the headers of an admitted request. Raises RefusedError.
 
         path: Path of the request, without its query.
         headers: By name in lower case.
+        link: The connection over which Envoy asks.
         """
         self._metrics.count("requests")
         try:
-            found = await self._decide(path, headers)
+            found = await self._decide(path, headers, link)
         except RefusedError as error:
             self._metrics.refused(error.refusal.code)
             raise
@@ -120,7 +121,7 @@ class Policy:
         record = self._keys.get(key.rpartition(":k:")[2])
         return self.known.budgets.limits(key) or bool(record and record.budget)
 
-    async def _decide(self, path: str, headers: Mapping[bytes, bytes]) -> Headers:
+    async def _decide(self, path: str, headers: Mapping[bytes, bytes], link: EnvoyLink) -> Headers:
         known = self.known
         caller = known.callers.identify(headers)
         if path == MODELS_PATH or path.startswith(f"{MODELS_PATH}/"):
@@ -156,7 +157,7 @@ class Policy:
             month=windows.month,
             started=int(time.time()),
         )
-        promise = await self._reserve(caller, model, bound, facts)
+        promise = await self._reserve(caller, model, bound, facts, link)
         self._loads.began(target.cluster)
         return {
             door_headers.TARGET: target.cluster,
@@ -169,7 +170,12 @@ class Policy:
         }
 
     async def _reserve(
-        self, caller: DoorCaller, model: DoorModel, bound: CostBound, facts: RequestFacts
+        self,
+        caller: DoorCaller,
+        model: DoorModel,
+        bound: CostBound,
+        facts: RequestFacts,
+        link: EnvoyLink,
     ) -> Promise:
         """Reserve in the counters of the caller and in that of the model, or in none."""
         budgets = self.known.budgets
@@ -197,7 +203,7 @@ class Policy:
             for slot in asked[: len(found)]:
                 self._ledger.doubtful.append((slot, identifier))
             found, asked = {}, []
-        self._opened.add(identifier, OpenRequest(facts, nano, value, tuple(asked)))
+        self._opened.add(identifier, OpenRequest(facts, nano, value, tuple(asked), link, time.monotonic()))
         none = Reservation(NOT_RESERVED, windows.day, windows.month, 0)
         return Promise(
             identifier,

@@ -59,10 +59,8 @@ def a_configuration(*budgets: DoorBudget, **facts: Any) -> DoorConfiguration:
     return replace(plain, **facts)
 
 
-def as_object(configuration: DoorConfiguration) -> str:
-    """Return the object that a policy watches."""
-    envoy: dict[str, dict[str, list[str]]] = {"listeners": {"resources": []}, "clusters": {"resources": []}}
-    return json.dumps({"policy": configuration.to_values(), "envoy": envoy})
+#: Envoy's part of a configuration, of which the policy knows nothing.
+NO_ENVOY: Final[Mapping[str, Any]] = {"listeners": {"resources": []}, "clusters": {"resources": []}}
 
 
 @dataclass(frozen=True)
@@ -96,16 +94,15 @@ class PolicyProcess:
 
     def __init__(self, folder: Path, configuration: DoorConfiguration, **settings: Any) -> None:
         folder.mkdir(parents=True, exist_ok=True)
-        self._environment = settings.pop("environment", {})
+        self._environment, self._envoy = settings.pop("environment", {}), settings.pop("envoy", NO_ENVOY)
         self.folder = folder
         self.settings = DoorSettings(
             replica=folder.name,
             socket=str(folder / "policy.sock"),
             configuration=str(folder / "configuration.json"),
-            envoy_folder=str(folder),
             access_log=str(folder / "access.log"),
             state_folder=str(folder),
-            **settings,
+            **{"envoy_folder": str(folder), **settings},
         )
         self.configure(configuration)
         Path(self.settings.access_log).touch()
@@ -136,7 +133,7 @@ class PolicyProcess:
     def configure(self, configuration: DoorConfiguration) -> None:
         """Replace its configuration."""
         new = Path(f"{self.settings.configuration}.new")
-        new.write_text(as_object(configuration))
+        new.write_text(json.dumps({"policy": configuration.to_values(), "envoy": self._envoy}))
         new.rename(self.settings.configuration)
 
     def ask(self, key: str, *, path: str = CHAT, model: str = "m", **headers: Any) -> Answer:
