@@ -120,6 +120,20 @@ def doubled_lifecycle(given: Values) -> Values | None:
     return {"name": names[0]} if len(names) > len(set(names)) else None
 
 
+def lock_of_plain_bucket(given: Values) -> Values | None:
+    """S3: a default retention needs a bucket with Object Lock."""
+    rule = (given.get("ObjectLockConfiguration") or {}).get("Rule")
+    return {} if rule and str(given.get("ObjectLockEnabled", "")).lower() != "true" else None
+
+
+def missing_error_prefix(given: Values) -> Values | None:
+    """Firehose: prefixes with expressions come in pairs."""
+    destination = given.get("ExtendedS3DestinationConfiguration") or given.get("S3DestinationConfiguration")
+    prefixes = destination or {}
+    has_expression = "!{" in str(prefixes.get("Prefix", ""))
+    return {} if has_expression and not prefixes.get("ErrorOutputPrefix") else None
+
+
 def unused_attribute(given: Values) -> Values | None:
     """DynamoDB: the attributes are those of the keys."""
     if "KeySchema" not in given or "AttributeDefinitions" not in given:

@@ -116,6 +116,27 @@ LIFECYCLE_ID = Refusal(
     source="Amazon S3 User Guide, lifecycle configuration elements",
     check=checks.doubled_lifecycle,
 )
+OBJECT_LOCK = Refusal(
+    call="AWS::S3::Bucket",
+    when="Objects are locked by default, and the bucket is made without Object Lock",
+    code="InvalidBucketState",
+    message="Object Lock configuration cannot be enabled on existing buckets",
+    source="CloudFormation Template Reference, AWS::S3::Bucket, ObjectLockEnabled; "
+    "hashicorp/terraform-provider-awscc#366",
+    check=checks.lock_of_plain_bucket,
+)
+DELIVERY_ERRORS = Refusal(
+    call="firehose:CreateDeliveryStream, AWS::KinesisFirehose::DeliveryStream",
+    when="The prefix of delivered objects has expressions, and there is no prefix for errors",
+    code="InvalidArgumentException",
+    message=(
+        "Ths supplied prefix(es) do not satisfy the following constraint: ErrorOutputPrefix cannot be null "
+        "or empty when Prefix contains expressions"
+    ),
+    source="Amazon Data Firehose Developer Guide, custom prefixes for Amazon S3 objects; "
+    "hashicorp/terraform-provider-aws#13416, serverless/serverless#6015",
+    check=checks.missing_error_prefix,
+)
 ATTRIBUTES_OF_KEYS = Refusal(
     call="dynamodb:CreateTable, AWS::DynamoDB::Table, AWS::DynamoDB::GlobalTable",
     when="The defined attributes are not those of the keys of table and indexes",

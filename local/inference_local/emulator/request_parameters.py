@@ -44,6 +44,7 @@ SERVICES: Final = frozenset(
         "elasticache",
         "elbv2",
         "events",
+        "firehose",
         "glue",
         "iam",
         "kafka",

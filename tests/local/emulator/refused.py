@@ -605,6 +605,27 @@ EXAMPLES: Mapping[str, Call | Resource] = {
     "TRANSITION_DAYS": lifecycle(
         {**RULE, "Transitions": [{"StorageClass": "STANDARD_IA", "TransitionInDays": 7}]}
     ),
+    "OBJECT_LOCK": Resource(
+        "AWS::S3::Bucket",
+        {
+            "ObjectLockConfiguration": {
+                "ObjectLockEnabled": "Enabled",
+                "Rule": {"DefaultRetention": {"Days": 30, "Mode": "COMPLIANCE"}},
+            }
+        },
+    ),
+    "DELIVERY_ERRORS": Call(
+        "firehose",
+        "create_delivery_stream",
+        {
+            "DeliveryStreamName": "refused",
+            "ExtendedS3DestinationConfiguration": {
+                "BucketARN": "arn:aws:s3:::refused",
+                "RoleARN": ROLE,
+                "Prefix": "usage/date=!{timestamp:yyyy-MM-dd}/",
+            },
+        },
+    ),
     "LIFECYCLE_ID": lifecycle(RULE, {**RULE, "ExpirationInDays": 30}),
     "ATTRIBUTES_OF_KEYS": Call(
         "dynamodb",
