@@ -1,4 +1,4 @@
-"""What ElastiCache Serverless and Managed Service for Apache Flink refuse.
+"""What ElastiCache Serverless, Data Firehose and Managed Service for Apache Flink refuse.
 
 Some rows compare a request with what the emulator has: users of caches, and programs in buckets.
 """
@@ -14,6 +14,26 @@ from ministack.services import codebuild, elasticache, s3
 from inference_local.emulator.managed_refusals import untrusted
 from inference_local.emulator.refusal_checks import KIB, Values
 from inference_local.emulator.refusals import Refusal
+
+# --- Data Firehose. ---
+
+_MOST_BYTES: Final = 4 * 1024 * KIB
+
+
+def _large_delivery(given: Values) -> Values | None:
+    """Firehose: records count as they are before base64, which a request has."""
+    texts = (str(each.get("Data", "")) for each in given.get("Records") or ())
+    return {} if sum(len(text) * 3 // 4 for text in texts) > _MOST_BYTES else None
+
+
+DELIVERY_SIZE = Refusal(
+    call="firehose:PutRecordBatch",
+    when="The records of a call have more than 4 MiB together",
+    code="InvalidArgumentException",
+    message="Records size exceeds 4 MB limit",
+    source="Amazon Data Firehose API Reference, PutRecordBatch; osquery/osquery#3568",
+    check=_large_delivery,
+)
 
 # --- ElastiCache Serverless. ---
 

@@ -614,6 +614,11 @@ EXAMPLES: Mapping[str, Call | Resource] = {
             }
         },
     ),
+    "DELIVERY_SIZE": Call(
+        "firehose",
+        "put_record_batch",
+        {"DeliveryStreamName": "refused", "Records": [{"Data": b"x" * 900_000}] * 5},
+    ),
     "DELIVERY_ERRORS": Call(
         "firehose",
         "create_delivery_stream",

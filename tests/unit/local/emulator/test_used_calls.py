@@ -29,6 +29,7 @@ CALLS = {
         *("delete_object", "start_build", "stop_execution", "terminate_instance_in_auto_scaling_group"),
         *("update_auto_scaling_group", "update_map_run", "update_termination_protection"),
     },
+    "S3 API Reference, CopyObject: 5 GB at most, which no configuration comes near": {"copy_object"},
     "S3 API Reference: parts are checked at the end of an upload": {
         *("create_multipart_upload", "upload_part_copy"),
     },
