@@ -9,12 +9,14 @@ and 64-bit seeds rounded.
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 from typing import Final
 
 from inference_blueprints.render.envoy import parts
 from inference_blueprints.render.envoy.parts import Document
+from inference_contracts import door_headers
 from inference_contracts.request_headers import BATCH_HEADERS
 from inference_contracts.routing_headers import HARMLESS, ROUTING_PREFIXES
 
@@ -31,8 +33,9 @@ def reading_filter(largest_body_bytes: int) -> Document:
 def writing_filter() -> Document:
     """Return the filter that writes the served name, asks for usage, and removes headers."""
     program = _program("write_body")
-    program = program.replace("@PREFIXES@", _table({each: each for each in ROUTING_PREFIXES}))
+    program = program.replace("@PREFIXES@", _list(ROUTING_PREFIXES))
     program = program.replace("@HARMLESS@", _table({each: each for each in sorted(HARMLESS)}))
+    program = program.replace("@POLICY@", door_headers.POLICY_CLUSTER)
     return _lua(WRITE, program.replace("@EXACT@", _table(dict(BATCH_HEADERS))))
 
 
@@ -40,6 +43,10 @@ def _lua(name: str, program: str) -> Document:
     return parts.extension(
         name, "filters.http.lua.v3.Lua", default_source_code={"inline_string": program}, stat_prefix=name
     )
+
+
+def _list(values: Sequence[str]) -> str:
+    return "{ " + ", ".join(map(json.dumps, values)) + " }"
 
 
 def _table(values: dict[str, str]) -> str:

@@ -19,6 +19,8 @@ local OTHERS = {
   model = true, stream = true, stream_options = true, n = true, best_of = true, prompt = true,
   previous_response_id = true, conversation = true,
 }
+-- Paths whose streams have usage only if it is asked for.
+local ASKED = { ["/v1/chat/completions"] = true, ["/v1/completions"] = true }
 -- Names of fields of a prompt that stand for one image, sound or film each.
 local MEDIA = { image_url = true, video_url = true, audio_url = true, input_audio = true, image_embeds = true }
 
@@ -164,6 +166,14 @@ local function whole(value)
   return find(value, "^[0-9]+$") and #value <= 9 and tonumber(value) or nil
 end
 
+-- Returns which usage the caller of a stream wants to see: that of no event, of the last, or of each.
+local function wanted(options)
+  if not options or not find(options, '"include_usage"[ \t\r\n]*:[ \t\r\n]*true') then
+    return "none"
+  end
+  return find(options, '"continuous_usage_stats"[ \t\r\n]*:[ \t\r\n]*true') and "each" or "last"
+end
+
 local function has(headers, name)
   local value = headers:get(name)
   return value and value ~= ""
@@ -256,8 +266,12 @@ function envoy_on_request(handle)
     headers:replace("x-door-stored", "true")
   end
   local options = fields.stream_options or { 0, 0 }
-  local places = string.format("%.0f %.0f %.0f %.0f %.0f", facts.opened, fields.model[1], fields.model[2],
-    options[1], options[2])
+  local usage = "as it is"
+  if stream == "true" and ASKED[headers:get(":path"):match("^[^?]*")] then
+    usage = wanted(raw(text, fields.stream_options))
+  end
+  local places = string.format("%.0f %.0f %.0f %.0f %.0f %s", facts.opened, fields.model[1], fields.model[2],
+    options[1], options[2], usage)
   local metadata = handle:streamInfo():dynamicMetadata()
   metadata:set("door", "stream", stream)
   metadata:set("door", "choices", string.format("%.0f", answers))

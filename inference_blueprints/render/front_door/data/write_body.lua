@@ -1,9 +1,12 @@
 -- Writes the served name of the model into the body, and asks the engine of a stream for its usage in each
--- event: a stream that a caller cuts is charged up to there. Removes what the door knows from the headers.
+-- event: a stream that a caller cuts is charged up to there. Takes the usage out of events if the caller did not
+-- ask for it. Removes what the door knows from the headers.
 
-local sub = string.sub
+local byte, find, sub = string.byte, string.find, string.sub
 
 local USAGE = '{"include_usage":true,"continuous_usage_stats":true}'
+-- Largest event that is kept until it is whole. What is larger is passed on as it is.
+local LARGEST_EVENT = 65536
 -- Headers that choose a worker, a priority or a queue; those that choose nothing for others; and those of batch,
 -- which only lower its own priority.
 local PREFIXES = @PREFIXES@
@@ -15,7 +18,7 @@ local function is_routing(name, value)
   if HARMLESS[name] or EXACT[name] == value then
     return false
   end
-  for prefix, _ in pairs(PREFIXES) do
+  for _, prefix in ipairs(PREFIXES) do
     if sub(name, 1, #prefix) == prefix then
       return true
     end
@@ -26,9 +29,11 @@ end
 local function strip(headers)
   local names = {}
   for name, value in pairs(headers) do
-    local own = sub(name, 1, 7) == "x-door-" and name ~= "x-door-target" or sub(name, 1, 8) == "x-envoy-"
-    if own or is_routing(name, value) then
-      names[#names + 1] = name
+    if byte(name, 1) == 120 and byte(name, 2) == 45 then
+      local own = sub(name, 1, 7) == "x-door-" and name ~= "x-door-target" or sub(name, 1, 8) == "x-envoy-"
+      if own or is_routing(name, value) then
+        names[#names + 1] = name
+      end
     end
   end
   for _, name in ipairs(names) do
@@ -39,28 +44,33 @@ local function strip(headers)
   end
 end
 
+local function known(handle)
+  local facts = handle:streamInfo():dynamicMetadata():get("door")
+  return facts and facts.places
+end
+
 function envoy_on_request(handle)
   local headers = handle:headers()
-  if headers:get("x-door-target") == "door-policy" then
+  if headers:get("x-door-target") == "@POLICY@" then
     return -- the policy answers itself, and asks who the caller is
   end
   local served = headers:get("x-door-served")
   strip(headers)
-  local facts = handle:streamInfo():dynamicMetadata():get("door")
-  if not facts or not facts.places then
+  local places = known(handle)
+  if not places then
     return
   end
-  local opened, model_first, model_last, options_first, options_last =
-    facts.places:match("^(%d+) (%d+) (%d+) (%d+) (%d+)$")
+  local opened, model_first, model_last, options_first, options_last, usage =
+    places:match("^(%d+) (%d+) (%d+) (%d+) (%d+) (.*)$")
   opened, model_first, model_last = tonumber(opened), tonumber(model_first), tonumber(model_last)
   options_first, options_last = tonumber(options_first), tonumber(options_last)
   local body = handle:body()
   local text = body:getBytes(0, body:length())
   local changes = {}
-  if served then
+  if served and sub(text, model_first + 1, model_last - 1) ~= served then
     changes[#changes + 1] = { model_first, model_last, '"' .. served .. '"' }
   end
-  if facts.stream == "true" then
+  if usage ~= "as it is" then
     if options_first > 0 then
       changes[#changes + 1] = { options_first, options_last, USAGE }
     else
@@ -80,4 +90,54 @@ function envoy_on_request(handle)
   parts[#parts + 1] = sub(text, at)
   local length = body:setBytes(table.concat(parts))
   handle:headers():replace("content-length", tostring(length))
+end
+
+-- Returns what the caller sees of an event. Quotes within texts are escaped, so a text cannot look like usage.
+local function seen(event, usage)
+  local at = find(event, '"usage"', 1, true)
+  local first, last = nil, nil
+  if at then
+    first, last = find(event, '^"usage"[ ]*:[ ]*%b{}', at)
+  end
+  if not first then
+    return event
+  end
+  if find(event, '"choices"[ ]*:[ ]*%[%]') then
+    return usage == "none" and "" or event
+  end
+  return sub(event, 1, first - 1) .. '"usage":null' .. sub(event, last + 1)
+end
+
+function envoy_on_response(handle)
+  local places = known(handle)
+  local usage = places and places:match("[a-z][a-z ]*$")
+  if usage ~= "none" and usage ~= "last" then
+    return
+  end
+  if not find(handle:headers():get("content-type") or "", "^text/event%-stream") then
+    return
+  end
+  local rest = ""
+  for chunk in handle:bodyChunks() do
+    local length = chunk:length()
+    if length == 0 then
+      chunk:setBytes(rest)
+      rest = ""
+    else
+      local text = rest .. chunk:getBytes(0, length)
+      local parts, at = {}, 1
+      local first, last = find(text, "\r?\n\r?\n", at)
+      while first do
+        parts[#parts + 1] = seen(sub(text, at, last), usage)
+        at = last + 1
+        first, last = find(text, "\r?\n\r?\n", at)
+      end
+      rest = sub(text, at)
+      if #rest > LARGEST_EVENT then
+        parts[#parts + 1] = rest
+        rest = ""
+      end
+      chunk:setBytes(table.concat(parts))
+    end
+  end
 end

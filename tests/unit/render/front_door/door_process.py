@@ -8,7 +8,7 @@ import socket
 import socketserver
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -118,6 +118,27 @@ def reply(
     handler.end_headers()
     if handler.command != "HEAD":
         handler.wfile.write(body)
+
+
+def stream(handler: BaseHTTPRequestHandler, parts: Sequence[bytes]) -> None:
+    """Answer with a stream of events, in these parts."""
+    handler.send_response(200)
+    handler.send_header("content-type", "text/event-stream")
+    handler.send_header("transfer-encoding", "chunked")
+    handler.end_headers()
+    for part in parts:
+        handler.wfile.write(b"%x\r\n%s\r\n" % (len(part), part))
+    handler.wfile.write(b"0\r\n\r\n")
+
+
+def event(document: object) -> bytes:
+    """Return an event of a stream."""
+    return b"data: " + json.dumps(document).encode() + b"\n\n"
+
+
+def usage_event(**usage: object) -> bytes:
+    """Return the event in which an engine states the usage of a stream."""
+    return event({"choices": [], "usage": usage})
 
 
 @contextmanager

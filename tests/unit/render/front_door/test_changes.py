@@ -39,7 +39,8 @@ class OpenStream:
         self._ends = False
         door.engine.answer = self._answer
         self._connection = door.connection()
-        body = json.dumps({"model": "m", "stream": True})
+        options = {"include_usage": True, "continuous_usage_stats": True}
+        body = json.dumps({"model": "m", "stream": True, "stream_options": options})
         headers = {"authorization": "Bearer good", "content-type": "application/json"}
         self._connection.request("POST", CHAT, body, headers)
         self._next.release()

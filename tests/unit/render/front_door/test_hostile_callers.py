@@ -19,8 +19,11 @@ from tests.unit.render.front_door.door_process import (
     Door,
     Seen,
     echoed,
+    event,
     reply,
     running_door,
+    stream,
+    usage_event,
 )
 
 pytestmark = pytest.mark.clock
@@ -166,38 +169,20 @@ def test_no_decision_is_a_refusal(door: Door) -> None:
     assert len(door.engine.seen) == before
 
 
-def _events(handler: BaseHTTPRequestHandler, events: list[bytes]) -> None:
-    handler.send_response(200)
-    handler.send_header("content-type", "text/event-stream")
-    handler.send_header("transfer-encoding", "chunked")
-    handler.end_headers()
-    for event in events:
-        handler.wfile.write(b"%x\r\n%s\r\n" % (len(event), event))
-    handler.wfile.write(b"0\r\n\r\n")
-
-
 _LONG = {"choices": "x" * 900_000, "usage": {"completion_tokens": 9}}
 _RESPONSE = {"type": "response.completed", "response": {"usage": {"input_tokens": 3, "output_tokens": 8}}}
 _START = {"type": "message_start", "message": {"usage": {"input_tokens": 6}}}
 _TEXT = {"choices": [{"delta": {"content": '"usage":{"completion_tokens":1}'}}]}
 
 
-def _data(document: object) -> bytes:
-    return b"data: " + json.dumps(document).encode() + b"\n\n"
-
-
-def _event(**usage: object) -> bytes:
-    return _data({"choices": [], "usage": usage})
-
-
-_COUNTED = _event(prompt_tokens=5, completion_tokens=2)
+_COUNTED = usage_event(prompt_tokens=5, completion_tokens=2)
 STREAMS: dict[str, tuple[list[bytes], dict[str, int]]] = {
     "usage in each event": (
-        [_event(prompt_tokens=5, completion_tokens=number) for number in range(4)],
+        [usage_event(prompt_tokens=5, completion_tokens=number) for number in range(4)],
         {"in": 5, "out": 3},
     ),
     "an event in parts": ([bytes([each]) for each in _COUNTED], {"in": 5, "out": 2}),
-    "an event of 900 KB": ([_data(_LONG)], {"out": 9}),
+    "an event of 900 KB": ([event(_LONG)], {"out": 9}),
     "an endless event, then usage": (
         [b"data: " + b"x" * 3_000_000, b"\n\n", _COUNTED],
         {"in": 5, "out": 2},
@@ -207,10 +192,10 @@ STREAMS: dict[str, tuple[list[bytes], dict[str, int]]] = {
         {"in": 5, "out": 2},
     ),
     "lines that end otherwise": ([_COUNTED.replace(b"\n", b"\r\n")], {"in": 5, "out": 2}),
-    "usage as the model's text": ([_data(_TEXT)], {}),
-    "numbers that are none": ([_event(prompt_tokens="many", completion_tokens=None)], {}),
-    "the last event of responses": ([_data(_RESPONSE)], {"in": 3, "out": 8}),
-    "messages": ([_data(_START), _data({"usage": {"output_tokens": 7}})], {"in": 6, "out": 7}),
+    "usage as the model's text": ([event(_TEXT)], {}),
+    "numbers that are none": ([usage_event(prompt_tokens="many", completion_tokens=None)], {}),
+    "the last event of responses": ([event(_RESPONSE)], {"in": 3, "out": 8}),
+    "messages": ([event(_START), event({"usage": {"output_tokens": 7}})], {"in": 6, "out": 7}),
 }
 
 
@@ -219,10 +204,11 @@ def test_the_usage_of_a_stream_is_what_the_engine_said(door: Door, case: str) ->
     events, usage = STREAMS[case]
 
     def engine(handler: BaseHTTPRequestHandler, _: Seen) -> None:
-        _events(handler, events)
+        stream(handler, events)
 
     door.engine.answer = engine
-    answer = door.ask("POST", CHAT, {"model": "m", "stream": True})
+    options = {"include_usage": True, "continuous_usage_stats": True}
+    answer = door.ask("POST", CHAT, {"model": "m", "stream": True, "stream_options": options})
     assert answer.body == b"".join(events)
     line = door.line(answer.headers["x-request-id"])
     assert {name: line[name] for name in ("in", "out") if name in line} == usage
