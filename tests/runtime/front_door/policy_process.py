@@ -78,7 +78,9 @@ class Answer:
         return found
 
 
-class _UnixConnection(http.client.HTTPConnection):
+class UnixConnection(http.client.HTTPConnection):
+    """A connection to a Unix socket."""
+
     def __init__(self, path: str) -> None:
         super().__init__("policy", timeout=PATIENCE_SECONDS)
         self._path = path
@@ -106,7 +108,7 @@ class PolicyProcess:
         )
         self.configure(configuration)
         Path(self.settings.access_log).touch()
-        self._connection: _UnixConnection | None = None
+        self._connection: UnixConnection | None = None
         self.process = self.start()
 
     def start(self) -> subprocess.Popen[bytes]:
@@ -150,7 +152,7 @@ class PolicyProcess:
     def get(self, path: str, headers: Mapping[str, str] | None = None) -> Answer:
         """Return the answer to a request."""
         if self._connection is None:
-            self._connection = _UnixConnection(self.settings.socket)
+            self._connection = UnixConnection(self.settings.socket)
         try:
             self._connection.request("POST", path, headers=dict(headers or {}))
             answer = self._connection.getresponse()
