@@ -78,8 +78,9 @@ class DoorCallersSummary:
     """`issuer`, `audience`: What their tokens must have. Empty for API keys."""
     key_set: str
     """Address of the issuer's keys, or ``inline``."""
-    team: str
-    """What says which team a caller belongs to."""
+    team_claim: str
+    """Claim that says which team a caller belongs to; for `iam`, its ARN. Empty for API keys: a key is of one
+    team."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,14 +195,14 @@ def _old_names(door: FrontDoor) -> str:
 def _callers(basis: PlanBasis, door: FrontDoor) -> Iterator[DoorCallersSummary]:
     plan = basis.plan.front_door
     if door.identity.api_keys:
-        yield DoorCallersSummary("apiKeys", "", "", "", "the key's")
+        yield DoorCallersSummary("apiKeys", "", "", "", "")
     for issuer, keys in zip(plan.configuration.issuers, plan.key_sets, strict=True) if plan else ():
         yield DoorCallersSummary(
             way="iam" if issuer.is_sts else "oidc",
             issuer=issuer.issuer,
             audience=issuer.audience,
             key_set=keys.url or "inline",
-            team="'principals' of the teams" if issuer.is_sts else f"claim {issuer.team_claim}",
+            team_claim=issuer.team_claim,
         )
 
 
@@ -357,11 +358,17 @@ def door_callers(summary: PlanSummary) -> TextTable:
         ("identity", "issuer", "audience", "keys of the issuer", "team"),
         (),
         tuple(
-            (each.way, each.issuer or "-", each.audience or "-", each.key_set or "-", each.team)
+            (each.way, each.issuer or "-", each.audience or "-", each.key_set or "-", _team(each))
             for each in (door.callers if door else ())
         ),
         (),
     )
+
+
+def _team(callers: DoorCallersSummary) -> str:
+    if not callers.team_claim:
+        return "of the key"
+    return f"claim {callers.team_claim}" + (", among 'principals'" if callers.way == "iam" else "")
 
 
 def door_budgets(summary: PlanSummary) -> TextTable:
