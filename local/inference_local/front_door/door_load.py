@@ -26,9 +26,9 @@ _CONVERSATIONS, _TURNS, _TALKERS = 30, 3, 10
 #: Streams that are cut, their tokens, and the least and the most chunks after which their callers hang up.
 _CUT_STREAMS, _CUT_TOKENS, _CUT_AFTER, _CUTTERS = 24, 60, (2, 40), 6
 #: Streams that fill a model: how many begin at first, and then again and again, at most; and their tokens.
-_FIRST_FILLING, _MORE_FILLING, _MOST_FILLING, _FILL_TOKENS = 13, 3, 40, 400
+_FIRST_FILLING, _MORE_FILLING, _MOST_FILLING, _FILL_TOKENS = 13, 3, 40, 300
 #: Requests of each kind while it is full.
-_WHILE_FULL = 8
+_WHILE_FULL = 6
 #: Longest time until each replica knows what the others have in progress.
 _KNOWN_SECONDS = 0.8
 #: Clients that spend a budget, until each is refused once: many first. Then one, until it is refused so often

@@ -41,7 +41,7 @@ _KILL_SECONDS = 5.0
 #: Longest time until a frontend knows that a caller has hung up.
 _ENDED_SECONDS = 0.5
 #: Longest time without a new record: those of requests whose replica was killed never come.
-_RECORDS_SECONDS, _PERIOD_SECONDS = 2.0, 0.2
+_RECORDS_SECONDS, _PERIOD_SECONDS = 1.5, 0.2
 
 
 @dataclass(frozen=True, slots=True)
