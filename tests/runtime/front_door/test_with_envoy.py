@@ -133,7 +133,8 @@ def test_what_envoy_logs_is_charged_and_what_it_cannot_log_too(replica: Replica,
     wait_for(lambda: policy.metric("settled_total") == 1)
     assert policy.metric("spent_nano_total") == 7 * 200 + 3 * 800
     # A caller goes away: it is charged what was counted until then.
-    cut = replica.post(key, stream=True)
+    each = {"include_usage": True, "continuous_usage_stats": True}
+    cut = replica.post(key, stream=True, stream_options=each)
     while b'"completion_tokens": 3' not in cut.readline():
         pass
     cut.close()
