@@ -22,6 +22,10 @@ CLOCK_SECONDS: Final = 300.0
 SETTLED_NUMBERS: Final = 8
 #: Generation of what was not reserved before.
 NOT_RESERVED: Final = "-"
+#: Windows while the clocks of store and replica differ: no day begins, and the one that is open counts.
+UNDECIDED: Final = Windows(0, 2**53, 0, 2**53)
+#: Seconds after which callers ask again then.
+_UNDECIDED_SECONDS: Final = 300
 #: What a script answers besides numbers of counters.
 _DONE, _OTHER_WINDOW, _EMPTY = 1, -1, -2
 _ATTEMPTS: Final = 4
@@ -99,7 +103,7 @@ class Ledger:
 
     @property
     def windows(self) -> Windows:
-        """Day and month of the store, as they were last known."""
+        """Day and month of the store, or `UNDECIDED`."""
         return self._windows
 
     def generation_of(self, tag: str) -> str:
@@ -108,7 +112,7 @@ class Ledger:
 
     def take_time(self, store_now: int) -> None:
         """Take the store's time, which another question has told."""
-        if not self._windows.contain(store_now):
+        if self.clocks_differ or not self._windows.contain(store_now):
             self._set_clock(store_now)
 
     def set_zone(self, zone: str) -> None:
@@ -144,10 +148,9 @@ class Ledger:
     async def _reserve(
         self, slot: LedgerSlot, identifier: str, nano: int, tokens: int, value: str
     ) -> Reservation | Exceeded:
-        insists = 0
         for _ in range(_ATTEMPTS):
             now = self._windows
-            words: list[Word] = [now.day, now.day_end, now.month, insists, identifier, nano, tokens, value]
+            words: list[Word] = [now.day, now.day_end, now.month, identifier, nano, tokens, value]
             answer = await self._store.script(RESERVE, slot.keys, words + slot.limits)  # type: ignore[operator]
             if answer[0] == _DONE:
                 generation = answer[1].decode()
@@ -155,7 +158,7 @@ class Ledger:
                     self._note(slot.tag, generation)
                 return Reservation(generation, now.day, now.month, answer[2] // 60)
             if answer[0] == _OTHER_WINDOW:
-                insists = 0 if self._set_clock(answer[1]) else 1
+                self._set_clock(answer[1])
             elif answer[0] == _EMPTY:
                 await self._fill(slot)
             else:
@@ -232,13 +235,11 @@ class Ledger:
         for each in self._open(tag):
             await self._store.script(RESTORE, each.slot.keys, [each.id, each.value, each.nano])
 
-    def _set_clock(self, store_now: int) -> bool:
-        """Take the windows of the store's time. Return False if this replica's clock speaks against it."""
+    def _set_clock(self, store_now: int) -> None:
+        """Take the windows of the store's time, unless this replica's clock speaks against it."""
         self.clocks_differ = abs(store_now - self._clock()) > CLOCK_SECONDS
-        if not self.clocks_differ:
-            self._windows = windows_at(store_now, self._zone)
-        return not self.clocks_differ
+        self._windows = UNDECIDED if self.clocks_differ else windows_at(store_now, self._zone)
 
     def _resets_in(self, kind: int, now: int) -> int:
         end = {1: self._windows.day_end, 2: self._windows.month_end}.get(kind, (now // 60 + 1) * 60)
-        return max(1, end - now)
+        return _UNDECIDED_SECONDS if self.clocks_differ else max(1, end - now)

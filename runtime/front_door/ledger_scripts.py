@@ -15,7 +15,8 @@ too, the generation: a number that is drawn when the slot is filled from its che
 lost its data, or is new, and admits nothing.
 
 Time is the server's (``TIME``), and days and months are those that the caller passes, if the server's time is
-in them. A clock that goes back opens no window that was closed: the later window stays.
+in them. A clock that goes back opens no window that was closed: the later window stays. A caller whose clock
+is not the server's passes 0: then no window begins, and those that are open count.
 
 Lua's numbers are exact to 2^53 nano-dollars (9 million US dollars); larger limits are compared with a
 relative error of 1e-16, and sums are written by ``HINCRBY``, which is exact to 2^63.
@@ -33,23 +34,23 @@ local function whole(value) return string.format('%.0f', value) end
 local function add(list, more) for _, each in ipairs(more) do list[#list + 1] = each end end
 """
 
-#: Reserves. ARGV: first second of the day and after it, first second of the month, "1" if the caller insists
-#: on them, identifier, nano-dollars, tokens, value of the reservation, and for each counter its limits:
-#: nano-dollars per day and month, requests and tokens per minute (-1: none).
+#: Reserves. ARGV: first second of the day and after it, first second of the month, identifier, nano-dollars,
+#: tokens, value of the reservation, and for each counter its limits: nano-dollars per day and month, requests
+#: and tokens per minute (-1: none).
 #: Returns {1, generation, now}; {0, counter, limit (1 to 4), used, now}; {-1, now} if the windows are not
 #: those of the server's time; or {-2, now} if the slot has to be filled.
 RESERVE: Final = (
     _COMMON
     + """
-local day, day_end, month, insists = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3]), ARGV[4]
-if insists ~= '1' and (now < day or now >= day_end) then return {-1, now} end
+local day, day_end, month = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
+if now < day or now >= day_end then return {-1, now} end
 local generation = redis.call('HGET', KEYS[3], 'g')
 if not generation then return {-2, now} end
-local amount, tokens = tonumber(ARGV[6]), tonumber(ARGV[7])
+local amount, tokens = tonumber(ARGV[5]), tonumber(ARGV[6])
 local found = {}
 for i = 3, #KEYS do
   local v = redis.call('HMGET', KEYS[i], 'd', 'D', 'm', 'M', 'R', 'n', 'r', 't')
-  local at = 8 + (i - 3) * 4
+  local at = 7 + (i - 3) * 4
   local d, m, n = number(v[1]), number(v[3]), number(v[6])
   local spent = {d >= day and number(v[2]) or 0, m >= month and number(v[4]) or 0}
   local reserved, same = number(v[5]), n == minute
@@ -71,9 +72,9 @@ for i = 3, #KEYS do
   if f[1] < day then add(set, {'e', whole(f[1]), 'E', f[5], 'd', whole(day), 'D', 0}) end
   if f[2] < month then add(set, {'p', whole(f[2]), 'P', f[6], 'm', whole(month), 'M', 0}) end
   redis.call('HSET', KEYS[i], unpack(set))
-  redis.call('HINCRBY', KEYS[i], 'R', ARGV[6])
+  redis.call('HINCRBY', KEYS[i], 'R', ARGV[5])
 end
-redis.call('HSET', KEYS[1], ARGV[5], ARGV[8])
+redis.call('HSET', KEYS[1], ARGV[4], ARGV[7])
 return {1, generation, now}
 """
 )
@@ -83,6 +84,7 @@ _CHARGE: Final = """
 local function charge(key, cost, of_day, of_month)
   local v = redis.call('HMGET', key, 'd', 'D', 'm', 'M', 'e', 'p')
   local d, m, e, p = number(v[1]), number(v[3]), number(v[5]), number(v[6])
+  if of_day == 0 then of_day, of_month = d, m end
   if d < of_day then
     redis.call('HSET', key, 'e', whole(d), 'E', v[2] or 0, 'd', whole(of_day), 'D', 0)
     d, e = of_day, d

@@ -113,7 +113,7 @@ def cost_of(line: dict[str, Any], promise: Promise) -> SettledCost:
         nano = tokens_in * prices.input_token + tokens_out * prices.output_token + images * prices.image
         return SettledCost(tokens_in, tokens_out, nano, basis)
 
-    if isinstance(used_in, int | float) or isinstance(used_out, int | float):
+    if _is_count(used_in) or _is_count(used_out):
         return costs(_whole(used_in), _whole(used_out), "cut" if is_cut else "usage")
     if status >= _FIRST_ERROR or line.get("upstream") in (None, "", "-"):
         return SettledCost(0, 0, 0, "none")
@@ -123,5 +123,9 @@ def cost_of(line: dict[str, Any], promise: Promise) -> SettledCost:
     return costs(promise.input_tokens, promise.output_tokens, "reservation")
 
 
+def _is_count(value: Any) -> bool:
+    return isinstance(value, int | float) and value >= 0
+
+
 def _whole(value: Any) -> int:
-    return int(value) if isinstance(value, int | float) and value >= 0 else 0
+    return int(value) if _is_count(value) else 0

@@ -1,0 +1,290 @@
+"""What a decision consists of: the request, its most cost, its target, and what a line of the log costs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
+from zoneinfo import ZoneInfo
+
+import pytest
+from front_door.asked_request import AskedRequest, RefusedError, read_request
+from front_door.costs import TEMPLATE_TOKENS, CostBound, bound_of
+from front_door.ledger import Reservation
+from front_door.ledger_counters import Budgets
+from front_door.log_line import cost_of, read_line
+from front_door.reservations import Promise, Signer
+from front_door.router import NoRoom, choose_target, home_of
+from front_door.target_load import TargetLoads
+from front_door.windows import windows_at
+
+from inference_contracts.door_configuration import DoorBudget, DoorTarget
+from tests.runtime.front_door.policy_process import CHAT, PRICES, a_configuration, a_model
+
+PROMISE = Promise(
+    "abc",
+    Reservation("g", 1_700_000_000, 1_690_000_000, 28_333_333),
+    Reservation("-", 1_700_000_000, 1_690_000_000, 0),
+    *(356 * 200 + 100 * 800, 356, 100, 0),
+    PRICES,
+)
+
+
+def headers(**changed: str | None) -> Mapping[bytes, bytes]:
+    plain = {
+        "x-door-model": "m",
+        "x-door-bytes": "100",
+        **{k.replace("_", "-"): v for k, v in changed.items()},
+    }
+    return {name.encode(): value.encode() for name, value in plain.items() if value is not None}
+
+
+def request(**changed: str | None) -> AskedRequest:
+    return read_request(CHAT, headers(**changed))
+
+
+@pytest.mark.parametrize(
+    ("changed", "status", "code"),
+    [
+        ({"x_door_model": None}, 400, "missing_model"),
+        ({"x_door_model": "null"}, 400, "missing_model"),
+        ({"x_door_bytes": None}, 411, "length_required"),
+        ({"x_door_bytes": "-"}, 411, "length_required"),
+        ({"x_door_bytes": "9" * 13}, 411, "length_required"),
+        ({"x_door_max_tokens": "-1"}, 400, "invalid_value"),
+        ({"x_door_max_tokens": "1.5"}, 400, "invalid_value"),
+        ({"x_door_max_tokens": "nan"}, 400, "invalid_value"),
+        ({"x_door_max_completion_tokens": "1e400"}, 400, "invalid_value"),
+        ({"x_door_n": "0"}, 400, "invalid_value"),
+        ({"openai_project": "a b"}, 400, "invalid_project"),
+        ({"openai_project": "../x"}, 400, "invalid_project"),
+    ],
+)
+def test_a_request_without_a_bound_is_refused(changed: dict[str, str], status: int, code: str) -> None:
+    """Red if a field that cannot be read counts as none: its cost would have no bound."""
+    with pytest.raises(RefusedError) as refused:
+        request(**changed)
+    assert (refused.value.refusal.status, refused.value.refusal.code) == (status, code)
+    error = json.loads(refused.value.refusal.body())["error"]
+    assert set(error) == {"message", "type", "param", "code"}
+
+
+def test_the_largest_of_all_limits_counts_and_numbers_may_have_exponents() -> None:
+    """Red if a caller lowers its reservation with a second field, or Envoy's 1e+05 is no number."""
+    assert request(x_door_max_tokens="5", x_door_max_completion_tokens="1e+05").output_tokens == 100_000
+    assert request().output_tokens is None
+    assert request(x_door_max_tokens="null").output_tokens is None
+
+
+def test_a_conversation_is_known_by_its_session_then_its_cache_key_then_its_user() -> None:
+    """Red if a session's requests get different targets because another field changes."""
+    all_three = {"x_dynamo_session_id": "s", "x_door_cache_key": "c", "x_door_user": "u"}
+    assert request(**all_three).conversation == "s"
+    assert request(**{**all_three, "x_dynamo_session_id": None}).conversation == "c"
+    assert request(x_door_user="u").conversation == "u"
+    assert not request().conversation
+
+
+@pytest.mark.parametrize(
+    ("path", "changed", "bound"),
+    [
+        (CHAT, {}, CostBound(100 + TEMPLATE_TOKENS, 100, 0)),
+        (CHAT, {"x_door_max_tokens": "7", "x_door_n": "3"}, CostBound(100 + TEMPLATE_TOKENS, 21, 0)),
+        (CHAT, {"x_door_max_tokens": "999999"}, CostBound(100 + TEMPLATE_TOKENS, 8192, 0)),
+        (CHAT, {"x_door_bytes": "5000000"}, CostBound(8192, 100, 0)),
+        (CHAT, {"x_door_images": "2"}, CostBound(100 + TEMPLATE_TOKENS + 2000, 100, 0)),
+        ("/v1/responses", {"x_door_stored": "true"}, CostBound(8192, 100, 0)),
+        # Many inputs, each with the whole context: no limit of the model bounds their sum.
+        ("/v1/embeddings", {"x_door_bytes": "5000000"}, CostBound(5_000_000 + TEMPLATE_TOKENS, 0, 0)),
+        ("/v1/images/generations", {"x_door_n": "4"}, CostBound(100, 0, 4)),
+    ],
+)
+def test_the_most_that_a_request_uses(path: str, changed: dict[str, str], bound: CostBound) -> None:
+    """Red if a kind of request could use more than is reserved for it."""
+    model = a_model(image_tokens=1000)
+    assert bound_of(read_request(path, headers(**changed)), model) == bound
+
+
+ENDED = {"status": 200, "upstream": "10.0.0.1:8000", "path": CHAT, "stream": "true", "sent": 6400}
+
+
+@pytest.mark.parametrize(
+    ("facts", "tokens", "basis"),
+    [
+        ({"in": 12, "out": 5}, (12, 5), "usage"),
+        ({"in": 12, "out": 5, "flags": "DC"}, (12, 5), "cut"),
+        ({"in": 12, "out": 5, "flags": "UC,UPE"}, (12, 5), "cut"),
+        # Cut without usage: the prompt, and what its bytes can hold.
+        ({"flags": "DC"}, (356, 100), "cut"),
+        ({"flags": "DC", "sent": 640}, (356, 10), "cut"),
+        ({"flags": "DC", "sent": 0, "status": 0}, (356, 0), "cut"),
+        # Not a stream: the model has worked, and the caller may have read it all.
+        ({"flags": "DC", "stream": "false", "status": 0}, (356, 100), "reservation"),
+        ({}, (356, 100), "reservation"),
+        ({"status": 503, "flags": "UF"}, (0, 0), "none"),
+        ({"status": 400}, (0, 0), "none"),
+        # It never reached a model.
+        ({"status": 0, "flags": "DC", "upstream": None}, (0, 0), "none"),
+        ({"status": 429, "upstream": "-"}, (0, 0), "none"),
+        # An engine that counts nonsense has counted nothing.
+        ({"in": -5, "out": "x"}, (356, 100), "reservation"),
+    ],
+)
+def test_what_an_ended_request_costs(facts: dict[str, Any], tokens: tuple[int, int], basis: str) -> None:
+    """Red if a cut answer is free, or an error is not."""
+    cost = cost_of({**ENDED, **facts}, PROMISE)
+    assert (cost.input_tokens, cost.output_tokens, cost.basis) == (*tokens, basis)
+    assert cost.nano == tokens[0] * 200 + tokens[1] * 800
+
+
+def test_images_cost_by_their_number() -> None:
+    """Red if a generated image is free because its answer has no tokens."""
+    promise = replace(
+        PROMISE, images=4, input_tokens=100, output_tokens=0, prices=replace(PRICES, image=10**7)
+    )
+    assert cost_of({**ENDED, "path": "/v1/images/generations", "stream": "false"}, promise).nano == (
+        100 * 200 + 4 * 10**7
+    )
+
+
+def test_only_what_this_replica_has_signed_is_settled() -> None:
+    """Red if somebody who can write a line can charge a team, or free a reservation."""
+    signer = Signer(b"k" * 32)
+    header = signer.write(PROMISE)
+    assert signer.read(header) == PROMISE
+    line = {**ENDED, "reservation": header}
+    assert read_line(json.dumps(line).encode(), signer)
+    forged = header.replace(f".{PROMISE.nano}.", ".1.")
+    for wrong in (forged, header[:-1], "", "a.b.c", Signer(b"o" * 32).write(PROMISE)):
+        assert read_line(json.dumps({**line, "reservation": wrong}).encode(), signer) is None
+    for content in (b"", b"{", b"[]", b'{"reservation": 5}', b"\xff\xfe", json.dumps(line).encode()[:-3]):
+        assert read_line(content, signer) is None
+
+
+def test_days_and_months_are_those_of_the_time_zone() -> None:
+    """Red if a day has always 24 hours, or begins at midnight of another zone."""
+    zone = ZoneInfo("Europe/Berlin")
+
+    def time(*parts: int) -> int:
+        return int(datetime(*parts, tzinfo=UTC).timestamp())  # type: ignore[arg-type, misc]
+
+    found = windows_at(time(2026, 10, 25, 12), zone)  # the clock goes back: 25 hours
+    assert (found.day, found.day_end) == (time(2026, 10, 24, 22), time(2026, 10, 25, 23))
+    assert (found.month, found.month_end) == (time(2026, 9, 30, 22), time(2026, 10, 31, 23))
+    assert windows_at(time(2026, 12, 31, 23), zone).month == time(2026, 12, 31, 23)
+    assert (
+        windows_at(time(2026, 3, 29, 12), zone).day_end - windows_at(time(2026, 3, 29, 12), zone).day
+        == 23 * 3600
+    )
+
+
+TWO = a_model(targets=(DoorTarget("a", "s", 95, 10), DoorTarget("b", "s", 5, 10)))
+
+
+def test_a_canary_gets_its_share_of_the_conversations_and_keeps_them() -> None:
+    """Red if weights are not shares, or if a conversation changes its target without need."""
+    conversations = [f"c{number}" for number in range(4000)]
+    homes = {each: home_of(TWO, each).cluster for each in conversations}
+    share = sum(home == "b" for home in homes.values()) / len(homes)
+    assert 0.04 < share < 0.06
+    # With a larger weight the canary keeps what it had, and gets more.
+    larger = replace(TWO, targets=(DoorTarget("a", "s", 80, 10), DoorTarget("b", "s", 20, 10)))
+    moved = {each for each, home in homes.items() if home_of(larger, each).cluster != home}
+    assert all(homes[each] == "a" for each in moved)
+    assert 0.12 < len(moved) / len(homes) < 0.18
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def test_requests_spill_over_and_the_lowest_priority_is_refused_first() -> None:
+    """Red if a full target gets more, batch takes the room of interactive requests, or nobody is refused."""
+    clock = Clock()
+    loads = TargetLoads(clock)
+    model = a_model(targets=(DoorTarget("a", "s", 100, 10), DoorTarget("b", "s", 0, 10)))
+
+    def target(priority: int) -> str:
+        found = choose_target(model, "c", priority, loads)
+        return "" if isinstance(found, NoRoom) else found.cluster
+
+    def fill(cluster: str, number: int) -> None:
+        while loads.own[cluster] < number:
+            loads.began(cluster)
+
+    fill("a", 8)
+    assert [target(0), target(50), target(100)] == ["b", "a", "a"]
+    fill("b", 8)
+    assert [target(0), target(50), target(100)] == ["", "a", "a"]
+    fill("a", 12)
+    fill("b", 12)
+    assert [target(50), target(100)] == ["", "a"]
+    loads.set_others({"a": 3.0, "b": 3.0})
+    assert target(100) == ""
+
+
+def test_the_time_to_wait_is_when_there_is_room() -> None:
+    """Red if callers are told a constant: after this time at this rate, so many have ended."""
+    clock = Clock()
+    loads = TargetLoads(clock)
+    model = a_model(targets=(DoorTarget("a", "s", 100, 10),))
+    for _ in range(40):
+        loads.began("a")
+    for _ in range(10):  # two end per second
+        clock.now += 1
+        loads.ended("a", is_full=False)
+        loads.ended("a", is_full=False)
+    found = choose_target(model, "c", 0, loads)
+    assert isinstance(found, NoRoom)
+    clock.now += found.retry_after
+    for _ in range(2 * found.retry_after):
+        loads.ended("a", is_full=False)
+    assert not isinstance(choose_target(model, "c", 0, loads), NoRoom)
+    assert found.retry_after == 7
+
+
+def test_a_target_that_says_it_is_full_gets_nothing_for_a_moment() -> None:
+    """Red if a target whose workers are gone is asked again and again."""
+    clock = Clock()
+    loads = TargetLoads(clock)
+    loads.began("a")
+    loads.ended("a", is_full=True)
+    model = a_model(targets=(DoorTarget("a", "s", 100, 10), DoorTarget("b", "s", 0, 10)))
+    found = choose_target(model, "c", 50, loads)
+    assert not isinstance(found, NoRoom)
+    assert found.cluster == "b"
+    clock.now += 1.5
+    found = choose_target(model, "c", 50, loads)
+    assert not isinstance(found, NoRoom)
+    assert found.cluster == "a"
+
+
+def test_each_counter_has_the_strictest_of_its_limits() -> None:
+    """Red if a second budget loosens the first, if `*` is no limit for a key, or a key's own one is lost."""
+    budgets = Budgets(
+        a_configuration(
+            DoorBudget("team", "red", nano_per_day=5),
+            DoorBudget("team", "red", nano_per_day=9, nano_per_month=50),
+            DoorBudget("key", "*", requests_per_minute=10),
+            DoorBudget("project", "red/*", tokens_per_minute=7, enforce="after"),
+        )
+    )
+    slot = budgets.of_caller("red", "p", "k", DoorBudget("key", "k", nano_per_month=3))
+    team, project, key = slot.counters
+    assert team.before.as_words() == (5, 50, -1, -1)
+    assert project.after.as_words() == (-1, -1, -1, 7)
+    assert key.before.as_words() == (-1, 3, 10, -1)
+    assert slot.keys[2:] == ["door:{red}", "door:{red}:p:p", "door:{red}:k:k"]
+    assert slot.reserves
+    assert budgets.limits("door:{red}")
+    assert budgets.limits("door:{red}:k:other")
+    assert not budgets.limits("door:{blue}")
+    # A team without a budget of projects does not count those that callers invent.
+    assert len(budgets.of_caller("blue", "p", None).counters) == 1
+    assert not budgets.of_caller("blue", "p", None).reserves
