@@ -45,6 +45,21 @@ class Platform:
             wait_for(partial(_knows, policy, secret), pause=0.25)
         return secret
 
+    def usage_stream(self) -> tuple[str, str]:
+        """Make a bucket and a stream that delivers to it, and return their names."""
+        bucket, stream = "door-usage", "door-usage"
+        self.emulator.client("s3").create_bucket(
+            Bucket=bucket, CreateBucketConfiguration={"LocationConstraint": REGION}
+        )
+        self.emulator.client("firehose").create_delivery_stream(
+            DeliveryStreamName=stream,
+            ExtendedS3DestinationConfiguration={
+                "BucketARN": f"arn:aws:s3:::{bucket}",
+                "RoleARN": "arn:aws:iam::123456789012:role/usage",
+            },
+        )
+        return bucket, stream
+
     def settings(self) -> dict[str, Any]:
         """Settings of a policy."""
         return {

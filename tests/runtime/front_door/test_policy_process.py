@@ -1,16 +1,17 @@
-"""One policy process, with a real store and an emulated table of keys."""
+"""One policy process, with a real store and an emulated AWS."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import json
 from pathlib import Path
 
 import pytest
 
 from inference_contracts import door_headers
-from inference_contracts.door_configuration import DoorBudget
-from tests.runtime.front_door.conftest import Platform
-from tests.runtime.front_door.policy_process import PolicyProcess, a_configuration, wait_for
+from inference_contracts.door_configuration import DoorBudget, DoorConfiguration
+from inference_contracts.door_keys import key_id
+from tests.runtime.front_door.conftest import Platform, StartPolicy
+from tests.runtime.front_door.policy_process import a_configuration, a_model, log_line, wait_for, write_lines
 
 pytestmark = pytest.mark.clock
 
@@ -18,16 +19,15 @@ pytestmark = pytest.mark.clock
 MOST, COST = 356 * 200 + 100 * 800, 12 * 200 + 5 * 800
 
 
-@pytest.fixture
-def policy(platform: Platform, tmp_path: Path) -> Iterator[PolicyProcess]:
-    budget = DoorBudget("team", "red", nano_per_day=2 * MOST)
-    running = PolicyProcess(tmp_path / "one", a_configuration(budget), **platform.settings())
-    yield running
-    running.stop()
+def a_platform(*budgets: DoorBudget) -> DoorConfiguration:
+    """Return two models, of which one is for a team only."""
+    models = (a_model(), a_model("org/own.1", aliases=("own",), teams=("red",)))
+    return a_configuration(*budgets, models=models)
 
 
-def test_a_request_is_reserved_refused_and_settled(policy: PolicyProcess, platform: Platform) -> None:
+def test_a_request_is_reserved_refused_and_settled(platform: Platform, start_policy: StartPolicy) -> None:
     """Red if a budget admits more than it has, or if a settlement gives back nothing, or twice."""
+    policy = start_policy("one", a_platform(DoorBudget("team", "red", nano_per_day=2 * MOST)))
     key = platform.known_key("red", policy)
     admitted = policy.ask(key)
     assert admitted.status == 200
@@ -41,4 +41,90 @@ def test_a_request_is_reserved_refused_and_settled(policy: PolicyProcess, platfo
     policy.log(admitted)
     wait_for(lambda: policy.metric("settled_again_total") == 1)
     assert policy.metric("spent_nano_total") == COST
+    # What nobody has signed is not settled: a request that still runs keeps its reservation.
+    forged = admitted.headers[door_headers.RESERVATION].replace(".", ".9", 1)
+    policy.log(admitted, reservation=forged)
+    write_lines(Path(policy.settings.access_log), ["", "{", '{"reservation": 1}'])
+    policy.log(admitted)
+    wait_for(lambda: policy.metric("settled_again_total") == 2)
+    assert policy.metric("settled_total") == 3
     assert policy.ask(key).status == 429
+
+
+def test_models_keys_and_configurations_change_while_it_runs(
+    platform: Platform, start_policy: StartPolicy
+) -> None:
+    """Red if a caller sees or uses another team's model, a revoked key works, or a bad file is taken."""
+    policy = start_policy("one", a_platform())
+    red, blue = platform.known_key("red", policy), platform.known_key("blue", policy)
+    scoped = platform.known_key("red", policy, models=("org/own.1",))
+
+    def models(key: str) -> list[str]:
+        decided = policy.ask(key, path="/v1/models")
+        assert decided.headers[door_headers.TARGET] == door_headers.POLICY_CLUSTER
+        own = {name: value for name, value in decided.headers.items() if name.startswith("x-door-")}
+        return [each["id"] for each in json.loads(policy.get("/v1/models", own).body)["data"]]
+
+    assert [models(key) for key in (red, blue, scoped)] == [["m", "org/own.1"], ["m"], ["org/own.1"]]
+    assert policy.ask(red, model="own").headers[door_headers.PUBLIC] == "org/own.1"
+    for key, model in ((blue, "own"), (blue, "org/own.1"), (scoped, "m"), (red, "../m")):
+        assert policy.ask(key, model=model).code == "model_not_found"
+    assert policy.ask(scoped, model="own", openai_project="p").headers[door_headers.PROJECT] == "p"
+    # A key that is revoked, and a configuration with one model less.
+    record = platform.keys.get(key_id(red) or "")
+    assert record
+    platform.keys.put(record.from_values({**record.to_values(), "revoked": 1}), before=record)
+    wait_for(lambda: policy.ask(red).status == 401, 5.0, pause=0.25)
+    policy.configure(a_configuration(models=(a_model("other"),)))
+    wait_for(lambda: policy.ask(blue, model="other").status == 200)
+    assert policy.ask(blue).status == 404
+    # A bad configuration changes nothing, and is counted.
+    Path(policy.settings.configuration).write_text('{"policy": {"platform": 1}}')
+    wait_for(lambda: policy.metric("configuration_refused_total") >= 1)
+    assert policy.ask(blue, model="other").status == 200
+    assert json.loads((policy.folder / "clusters.json").read_text()) == {"resources": []}
+
+
+def test_limits_after_the_fact_count_every_line_once_over_kills(
+    platform: Platform, start_policy: StartPolicy
+) -> None:
+    """Red if what was not reserved is charged twice, or not at all, after a kill; or is never refused."""
+    budget = DoorBudget("team", "red", nano_per_day=300 * COST, enforce="after")
+    policy = start_policy("one", a_platform(budget))
+    key = platform.known_key("red", policy)
+    admitted = policy.ask(key)
+    with platform.store.client() as store:
+        assert store.hget("door:{red}", "R") is None
+    log = Path(policy.settings.access_log)
+    for _ in range(4):
+        write_lines(log, [log_line(admitted)] * 60)
+        policy.kill()
+        policy.start()
+    write_lines(log, [log_line(admitted)] * 59)
+    with platform.store.client() as store:
+        wait_for(lambda: int(store.hget("door:{red}", "D") or 0) >= 299 * COST)
+        assert int(store.hget("door:{red}", "D")) == 299 * COST
+    assert policy.ask(key).status == 200
+    policy.log(admitted)
+    wait_for(lambda: policy.ask(key).status == 429)
+    assert policy.ask(key).code == "insufficient_quota"
+
+
+def test_usage_records_are_delivered(platform: Platform, start_policy: StartPolicy) -> None:
+    """Red if a settled request has no usage record, or one that says something else."""
+    bucket, stream = platform.usage_stream()
+    policy = start_policy("one", a_platform(), usage_stream=stream)
+    key = platform.known_key("red", policy)
+    policy.log(policy.ask(key), id="0b6b7a52-0000-4000-8000-000000000001")
+    s3 = platform.emulator.client("s3")
+    wait_for(lambda: s3.list_objects_v2(Bucket=bucket)["KeyCount"] > 0, pause=0.1)
+    [found] = s3.list_objects_v2(Bucket=bucket)["Contents"]
+    record = json.loads(s3.get_object(Bucket=bucket, Key=found["Key"])["Body"].read())
+    assert record["id"] == "0b6b7a52-0000-4000-8000-000000000001"
+    assert (record["team"], record["model"], record["cost_nano"], record["basis"]) == (
+        "red",
+        "m",
+        COST,
+        "usage",
+    )
+    assert policy.metric("records_waiting") == 0
