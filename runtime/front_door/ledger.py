@@ -49,6 +49,27 @@ class Reservation:
     """`day`, `month`: First second of the windows. `minute`: its number since 1970."""
 
 
+@dataclass(slots=True)
+class Unreserved:
+    """Requests that had no reservation, of one slot and one day."""
+
+    slot: LedgerSlot
+    day: int
+    month: int
+    position: int = 0
+    """Position in the log up to which they are counted."""
+    nano: int = 0
+    tokens: int = 0
+    requests: int = 0
+
+    def add(self, position: int, nano: int, tokens: int) -> None:
+        """Add a request, later in the log than those before."""
+        self.position = position
+        self.nano += nano
+        self.tokens += tokens
+        self.requests += 1
+
+
 @dataclass(frozen=True, slots=True)
 class Exceeded:
     """A limit that a request would pass."""
@@ -180,18 +201,16 @@ class Ledger:
         words += (reservation.day, reservation.month, reservation.minute)
         return await self._change(SETTLE, slot, slot.keys, words)
 
-    async def charge(
-        self, slot: LedgerSlot, position: tuple[str, int], nano: int, tokens: int, requests: int
-    ) -> list[int] | None:
+    async def charge(self, cost: Unreserved, replica: str) -> list[int] | None:
         """Add what requests without a reservation have cost, once.
 
-        position: Name of the replica, and the position in its log up to which they are counted then.
+        replica: Name of the replica whose log has them.
         Return as `settle` does. Raises StoreLostError.
         """
-        replica, at = position
-        keys = [slot.position_key(replica), *slot.keys[1:]]
-        now = self._windows
-        return await self._change(CHARGE, slot, keys, [at, nano, tokens, requests, now.day, now.month])
+        slot = cost.slot
+        keys = [slot.position_key(replica, cost.day), *slot.keys[1:]]
+        words: list[Word] = [cost.position, cost.nano, cost.tokens, cost.requests, cost.day, cost.month]
+        return await self._change(CHARGE, slot, keys, words)
 
     async def _change(
         self, script: str, slot: LedgerSlot, keys: list[str], words: list[Word]

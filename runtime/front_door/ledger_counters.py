@@ -87,9 +87,10 @@ class LedgerSlot:
             not all(counter.before.are_none for counter in counters),
         )
 
-    def position_key(self, replica: str) -> str:
+    def position_key(self, replica: str, day: int) -> str:
         """Return the key of how far a replica's log is counted here, for what has no reservation."""
-        return ":".join((self.tag, "at", replica, *(counter.key for counter in self.counters[1:])))
+        own = (counter.key for counter in self.counters[1:])
+        return ":".join((self.tag, "at", replica, str(day), *own))
 
 
 def changed_key(tag: str) -> str:

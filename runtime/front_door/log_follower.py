@@ -107,8 +107,9 @@ class LogFollower:
     async def _rotate(self, number: int) -> None:
         assert self._reopen  # noqa: S101 -- for the type checker
         is_free = self._finished(number << _FILE_BITS) >> _FILE_BITS == number
-        if self._file.exists() and is_free:
-            self._file.rename(self._old)
+        with contextlib.suppress(FileNotFoundError):  # it was renamed, and Envoy has not opened the new one
+            if is_free and self._file.stat().st_ino == self._inodes[number]:
+                self._file.rename(self._old)
         with contextlib.suppress(OSError):  # asked again at the next look
             await self._reopen()
 

@@ -67,9 +67,10 @@ class RequestFacts:
             started=values[15],
         )
 
-    def record(self, nano: int, input_tokens: int) -> UsageRecord:
+    def record(self, reservation: str, nano: int, input_tokens: int) -> UsageRecord:
         """Return the usage record of a request of which no log tells.
 
+        reservation: Identifier of its reservation.
         nano: What it is charged.
         """
         started = datetime.fromtimestamp(self.started, UTC)
@@ -92,6 +93,9 @@ class RequestFacts:
             milliseconds=0,
             stream=False,
             replica=self.replica,
+            reservation=reservation,
+            day=self.day,
+            month=self.month,
         )
 
 

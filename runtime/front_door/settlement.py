@@ -5,13 +5,12 @@ from __future__ import annotations
 import asyncio
 import collections
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from typing import Final
 
 from front_door.costs import CostBound
 from front_door.door_metrics import DoorMetrics
 from front_door.known_usage import KnownUsage
-from front_door.ledger import NOT_RESERVED, Ledger, Reservation
+from front_door.ledger import NOT_RESERVED, Ledger, Reservation, Unreserved
 from front_door.ledger_counters import LedgerSlot
 from front_door.log_follower import LogLine
 from front_door.log_line import FULL, EndedRequest, read_line
@@ -49,23 +48,6 @@ class PromptDensity:
         return bound if not seen else min(bound, int(bound * max(seen) * _MARGIN) + 1)
 
 
-@dataclass(slots=True)
-class _Sum:
-    """Requests without a reservation, of one slot."""
-
-    slot: LedgerSlot
-    position: int = 0
-    nano: int = 0
-    tokens: int = 0
-    requests: int = 0
-
-    def add(self, end: int, ended: EndedRequest) -> None:
-        self.position = end
-        self.nano += ended.cost.nano
-        self.tokens += ended.cost.tokens
-        self.requests += 1
-
-
 class Settlement:
     """Settles what Envoy's log says, and what nobody's log will say.
 
@@ -98,7 +80,7 @@ class Settlement:
             by line, because a sum could hold lines of both kinds.
         """
         found = [(line, ended) for line in lines if (ended := read_line(line.content, self._signer))]
-        sums: dict[tuple[str, ...], _Sum] = {}
+        sums: dict[tuple[str | int, ...], Unreserved] = {}
         reserved = []
         for line, ended in found:
             self._note_end(ended)
@@ -109,12 +91,15 @@ class Settlement:
                     continue
                 if reservation.generation != NOT_RESERVED:
                     reserved.append(self._settle(slot, ended, reservation))
-                elif is_doubtful:
-                    one = _Sum(slot)
-                    one.add(line.end, ended)
-                    await self._charge(one)
+                    continue
+                whole = Unreserved(slot, reservation.day, reservation.month)
+                if is_doubtful:
+                    whole.add(line.end, ended.cost.nano, ended.cost.tokens)
+                    await self._charge(whole)
                 else:
-                    sums.setdefault(tuple(slot.keys), _Sum(slot)).add(line.end, ended)
+                    sums.setdefault((*slot.keys, whole.day), whole).add(
+                        line.end, ended.cost.nano, ended.cost.tokens
+                    )
         await asyncio.gather(*reserved, *map(self._charge, sums.values()))
         for line, ended in found:
             self._metrics.count("settled")
@@ -141,7 +126,7 @@ class Settlement:
         if slot.counters[0].scope == "team":
             self._metrics.count("orphans")
             self._metrics.count("spent_nano", nano)
-            self._deliver(facts.record(nano, prompt), 0)
+            self._deliver(facts.record(identifier, nano, prompt), 0)
         return True
 
     def _note_end(self, ended: EndedRequest) -> None:
@@ -165,13 +150,10 @@ class Settlement:
                 await asyncio.sleep(_RETRY_SECONDS)
         self._settled(slot, numbers, ended.cost.nano)
 
-    async def _charge(self, whole: _Sum) -> None:
-        position = (self._replica, whole.position)
+    async def _charge(self, whole: Unreserved) -> None:
         while True:
             try:
-                numbers = await self._ledger.charge(
-                    whole.slot, position, whole.nano, whole.tokens, whole.requests
-                )
+                numbers = await self._ledger.charge(whole, self._replica)
                 break
             except StoreLostError:
                 await asyncio.sleep(_RETRY_SECONDS)

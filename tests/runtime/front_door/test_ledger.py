@@ -9,7 +9,7 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 import pytest
-from front_door.ledger import Exceeded, Ledger, Reservation
+from front_door.ledger import Exceeded, Ledger, Reservation, Unreserved
 from front_door.ledger_counters import Budgets, LedgerSlot
 from front_door.ledger_scripts import ALL
 from front_door.store import LedgerStore, StorePlace
@@ -167,10 +167,11 @@ def test_a_settlement_counts_once_whatever_is_repeated(shared_store: ValkeyServe
         assert await ledger.settle(limited, "a", 10, 0, reservation) is None
         # Never reserved here: nothing to settle.
         assert await ledger.settle(limited, "never", 10, 0, reservation) is None
-        for position in (100, 100, 50):
-            await ledger.charge(free, ("one", position), 5, 1, 1)
-        await ledger.charge(free, ("two", 60), 5, 1, 1)
-        await ledger.charge(free, ("one", 200), 5, 1, 1)
+        windows = ledger.windows
+        for replica, position in (("one", 100), ("one", 100), ("one", 50), ("two", 60), ("one", 200)):
+            cost = Unreserved(free, windows.day, windows.month)
+            cost.add(position, 5, 1)
+            await ledger.charge(cost, replica)
 
     run(shared_store, act)
     found = client.hgetall(TEAM)
