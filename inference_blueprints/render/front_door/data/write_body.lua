@@ -117,6 +117,8 @@ function envoy_on_response(handle)
   if not find(handle:headers():get("content-type") or "", "^text/event%-stream") then
     return
   end
+  -- What the caller sees is shorter. Clients that know a length wait for the rest.
+  handle:headers():remove("content-length")
   local rest = ""
   for chunk in handle:bodyChunks() do
     local length = chunk:length()

@@ -63,6 +63,10 @@ def test_answers_and_streams(door: RunningDoor, client: OpenAI) -> None:
     client.chat.completions.create(**{**QUESTION, "model": "alias"})
     parts = list(client.chat.completions.create(**QUESTION, stream=True))
     assert "".join(each.choices[0].delta.content or "" for each in parts if each.choices) == TEXT
+    # No part without choices comes with usage that nobody asked for, and the answer ends with its last event.
+    assert all(each.choices and each.usage is None for each in parts)
+    with client.chat.completions.with_streaming_response.create(**QUESTION, stream=True) as raw:
+        assert raw.read().endswith(b"data: [DONE]\n\n")
     asked = client.chat.completions.create(**QUESTION, stream=True, stream_options={"include_usage": True})
     usage = [each.usage for each in asked if each.usage and not each.choices]
     assert [each.completion_tokens for each in usage] == [OUTPUT_TOKENS]
