@@ -14,10 +14,8 @@ ACCOUNT_ATTRIBUTE: Final = "account"
 #: Time at which DynamoDB deletes a checkpoint, in seconds since 1970.
 CHECKPOINT_EXPIRY_ATTRIBUTE: Final = "removed"
 
-#: Port on which Envoy takes requests, with TLS, and the path that Envoy answers itself: 200 while the replica
-#: takes requests, and 503 as soon as it is told to end (``POST /healthcheck/fail`` of its administration).
+#: Port on which Envoy takes requests, with TLS. It has the health check too (`door_headers.READY_PATH`).
 DOOR_PORT: Final = 8443
-HEALTH_PATH: Final = "/health"
 
 #: Key of the object that the policy process watches, in the bucket of the front door's configuration
 #: (`door_object`).

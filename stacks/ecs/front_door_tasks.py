@@ -121,8 +121,9 @@ class DoorTasks(DoorCompute):
 
         ECS registers each task with its address, and removes it when the task ends (Amazon ECS Developer
         Guide, "Use service discovery to connect Amazon ECS services with DNS names"). Route 53 answers with
-        up to eight of them (AWS Cloud Map Developer Guide, "AWS Cloud Map service DNS configuration"), so
-        Envoy keeps those that are healthy, although an answer leaves them out.
+        up to eight of them at random (AWS Cloud Map Developer Guide, "AWS Cloud Map service DNS
+        configuration"): of more, Envoy uses others after each answer, and streams to those that an answer
+        leaves out go on.
         """
         namespace = servicediscovery.PrivateDnsNamespace(
             stack, "Names", name=door_domain(self._cluster_name), vpc=self._vpc

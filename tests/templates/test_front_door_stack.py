@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from inference_catalog.charts import charts
-from inference_contracts.door_names import DOOR_PORT, HEALTH_PATH
+from inference_contracts.door_headers import READY_PATH
+from inference_contracts.door_names import DOOR_PORT
 from tests.templates.checks.hops import ingress
 from tests.templates.checks.limits import exceeded_limits
 from tests.templates.checks.lint import lint
@@ -108,7 +109,7 @@ def test_it_stands_before_the_models_whose_host_names_lead_to_it(templates: Temp
 def test_the_load_balancer_reaches_it_with_tls_and_gives_streams_an_hour(templates: Templates) -> None:
     group = templates.only("AWS::ElasticLoadBalancingV2::TargetGroup", STACK)
     assert (group["Protocol"], group["Port"], group["TargetType"]) == ("HTTPS", DOOR_PORT, "ip")
-    assert (group["HealthCheckProtocol"], group["HealthCheckPath"]) == ("HTTPS", HEALTH_PATH)
+    assert (group["HealthCheckProtocol"], group["HealthCheckPath"]) == ("HTTPS", READY_PATH)
     attributes = {each["Key"]: each["Value"] for each in group["TargetGroupAttributes"]}
     assert attributes["deregistration_delay.timeout_seconds"] == "3600"
     [rule] = templates.properties("AWS::ElasticLoadBalancingV2::ListenerRule", STACK)

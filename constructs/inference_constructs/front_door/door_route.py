@@ -9,7 +9,8 @@ from aws_cdk import aws_elasticloadbalancingv2 as elbv2
 from constructs import Construct
 
 from inference_constructs.network.model_load_balancer import Gateway
-from inference_contracts.door_names import DOOR_PORT, HEALTH_PATH
+from inference_contracts.door_headers import READY_PATH
+from inference_contracts.door_names import DOOR_PORT
 
 #: The longest deregistration of a target, so that no stream of up to an hour is cut.
 DRAIN_SECONDS: Final = 3600
@@ -45,7 +46,7 @@ class DoorTargets(Construct):
             target_type="ip",
             port=DOOR_PORT,
             protocol="HTTPS",
-            health_check_path=HEALTH_PATH,
+            health_check_path=READY_PATH,
             health_check_protocol="HTTPS",
             health_check_interval_seconds=10,
             health_check_timeout_seconds=5,

@@ -16,8 +16,8 @@ from inference_blueprints.serving.types.front_door import DoorPlan
 from inference_blueprints.serving.types.process_parts import EnvironmentName, NonEmpty, Positive
 from inference_catalog.charts import charts
 from inference_catalog.node_facts import POOL_LABEL, SYSTEM_ARCHITECTURE
-from inference_contracts import door_identities
-from inference_contracts.door_names import DOOR_PORT, HEALTH_PATH, entry_point_service
+from inference_contracts import door_headers, door_identities
+from inference_contracts.door_names import DOOR_PORT, entry_point_service
 from inference_contracts.records import dataclass
 
 #: Namespace of the pods. It is not that of the models: who may run pods there cannot mount the door's
@@ -137,7 +137,7 @@ def front_door_values(
         if fewest < door.replicas
         else None,
         port=DOOR_PORT,
-        health_path=HEALTH_PATH,
+        health_path=door_headers.READY_PATH,
         grace_seconds=replica.DRAIN_SECONDS + _SETTLE_SECONDS,
         folders=DoorFolders(
             run=replica.RUN_FOLDER,
