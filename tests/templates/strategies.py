@@ -18,6 +18,7 @@ from tests.templates.batch_strategies import batches
 from tests.templates.direct_strategies import direct_models, has_bfloat16
 from tests.templates.elastic_strategies import shifts, with_elastic_workers
 from tests.templates.environment_strategies import environments
+from tests.templates.front_door_strategies import with_front_door
 from tests.templates.image_strategies import FROM_SNAPSHOT, IMAGE_ACCELERATIONS, pull_where_no_snapshot_can_be
 from tests.templates.network_strategies import networks, vpcs
 from tests.templates.observability_strategies import observability, repairs
@@ -84,7 +85,7 @@ class Ground:
 def blueprints(draw: Draw) -> Document:
     """Return a valid blueprint, as YAML would give it."""
     ground = draw(grounds(st.sampled_from(sorted(catalog.regions()))))
-    blueprint: Document = draw(with_traffic(draw(blueprints_on(ground))))
+    blueprint: Document = draw(with_front_door(draw(with_traffic(draw(blueprints_on(ground)))), ACCOUNT))
     return blueprint
 
 

@@ -67,6 +67,7 @@ def check(document: Document, folder: Path) -> None:
     bakes = any(pool.image_acceleration.ebs_snapshot for pool in loaded.blueprint.spec.pools)
     others = models | ({image_cache.STACK} if bakes else set())
     others |= {"Batch"} if loaded.blueprint.spec.batch else set()
+    others |= {"Certificates", "FrontDoor"} if loaded.blueprint.spec.front_door else set()
     others |= {"Streaming"} if loaded.blueprint.spec.streaming else set()
     others |= {"Stores"} if loaded.blueprint.spec.signal_store else set()
     others |= {"Monitoring", "Observability"} if loaded.blueprint.spec.observability else set()

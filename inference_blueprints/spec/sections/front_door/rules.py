@@ -8,7 +8,15 @@ from datetime import datetime
 from inference_blueprints.spec.invalid_values import usable
 from inference_blueprints.spec.rule import rule
 from inference_blueprints.spec.sections.elasticity.rules import unknown_time_zone
-from inference_blueprints.spec.types import Deployment, FrontDoorModel, FrontDoorTarget, Model, Spec
+from inference_blueprints.spec.types import (
+    BatchQueue,
+    Deployment,
+    FrontDoorModel,
+    FrontDoorTarget,
+    Model,
+    Spec,
+    StreamingJob,
+)
 from inference_blueprints.spec.wording import Path, allowed, listing, quote, suggestion
 from inference_contracts.errors import Finding
 
@@ -129,6 +137,26 @@ def targets_have_workers(spec: Spec) -> Iterator[Finding]:
             )
             key = "model" if target.deployment is None else "deployment"
             yield Finding((*path, key), message)
+
+
+@rule
+def targets_answer_in_real_time(spec: Spec) -> Iterator[Finding]:
+    """Check that no target is a deployment that a queue or a streaming job has for itself."""
+    ways: list[BatchQueue | StreamingJob] = [job for _, job in usable(spec.streaming)]
+    ways += [queue for _, queue in usable(spec.batch.queues if spec.batch else ())]
+    for path, _, target in _targets(spec):
+        model = _model(spec, target.model)
+        named = {
+            name: way.name for way in ways if way.model == target.model for _, name in usable(way.deployments)
+        }
+        every = {each.name for _, each in usable(model.deployments)} if model else set()
+        if target.deployment in named and every - named.keys():
+            message = (
+                f"got {quote(target.deployment)}, which {quote(named[target.deployment])} has for itself "
+                "under 'deployments', so it is not planned for requests in real time; name another, or "
+                "remove it there"
+            )
+            yield Finding((*path, "deployment"), message)
 
 
 @rule
