@@ -17,6 +17,7 @@ from typing import Final, cast
 from inference_contracts.request_filter import REMOVED_HEADER, FilterSettings
 from request_filter.body_check import checked_body
 from request_filter.caller_fields import is_api, is_page, kept_headers
+from request_filter.error_form import MOST_BYTES, has_other_form, rewritten
 from request_filter.http_head import (
     END,
     MOST_HEAD_BYTES,
@@ -185,7 +186,7 @@ class CallerConnection(asyncio.Protocol):
                 run = door.suspects.start(digest, asyncio.get_running_loop().time())
         added = ((REMOVED_HEADER, ", ".join(removed)),) if removed else ()
         message = request_bytes(head, headers, len(content)) + content
-        program = ProgramConnection(self, head.method, message, added, run)
+        program = ProgramConnection(self, head, message, added, run)
         self._program = program
         self._asking = asyncio.get_running_loop().create_task(self._connect(program))
 
@@ -284,7 +285,7 @@ class CallerConnection(asyncio.Protocol):
 class ProgramConnection(asyncio.Protocol):
     """The connection to the program, for one request.
 
-    method: Method of the request.
+    request: Head of the request.
     message: The whole request.
     added: Headers to add to the answer.
     run: The request's place in the memory of failed requests. None for one that cannot fail a worker.
@@ -293,12 +294,13 @@ class ProgramConnection(asyncio.Protocol):
     def __init__(
         self,
         caller: CallerConnection,
-        method: str,
+        request: RequestHead,
         message: bytes,
         added: tuple[Header, ...],
         run: RequestRun | None,
     ) -> None:
-        self._caller, self._method, self._message, self._added = caller, method, message, added
+        self._caller, self._request, self._message, self._added = caller, request, message, added
+        self._error: bytearray | None = None
         self.run = run
         self.head: ResponseHead | None = None
         self._buffer = b""
@@ -331,12 +333,24 @@ class ProgramConnection(asyncio.Protocol):
                 return
         self._size += len(data)
         self._tail = data[-_TAIL_BYTES:] if len(data) >= _TAIL_BYTES else (self._tail + data)[-_TAIL_BYTES:]
-        self._caller.transport.write(data)
+        if self._error is None:
+            self._caller.transport.write(data)
+            return
+        self._error += data
+        says_its_end = self.head is not None and (self.head.chunked or self.head.length is not None)
+        if says_its_end and self._is_whole():
+            self._pass_error_on(in_openais_form=True)
+        elif len(self._error) > MOST_BYTES:
+            self._pass_error_on()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Note the end of the connection."""
-        if not self._left:
-            self._caller.finished(self, whole=exc is None and self._is_whole())
+        if self._left:
+            return
+        whole = exc is None and self._is_whole()
+        if self._error is not None:
+            self._pass_error_on(in_openais_form=whole)
+        self._caller.finished(self, whole=whole)
 
     def leave(self) -> None:
         """Close the connection because the caller has gone."""
@@ -363,14 +377,26 @@ class ProgramConnection(asyncio.Protocol):
         if head.status < _FIRST_FINAL:
             return self._read_head(rest) if rest else b""
         self.head = head
-        self._caller.answered(head, self._added)
+        if has_other_form(head, self._request.method, self._request.path):
+            self._error = bytearray()
+        else:
+            self._caller.answered(head, self._added)
         return rest
+
+    def _pass_error_on(self, *, in_openais_form: bool = False) -> None:
+        """Pass on an error that was kept until it was whole, or was too large to be kept."""
+        assert self.head is not None  # noqa: S101 -- for the type checker
+        assert self._error is not None  # noqa: S101 -- for the type checker
+        raw, self._error = bytes(self._error), None
+        head, body = (in_openais_form and rewritten(self.head, raw)) or (self.head, raw)
+        self._caller.answered(head, self._added)
+        self._caller.transport.write(body)
 
     def _is_whole(self) -> bool:
         head = self.head
         if head is None:
             return False
-        if self._method == "HEAD" or head.status in _NO_BODY:
+        if self._request.method == "HEAD" or head.status in _NO_BODY:
             return True
         if head.chunked:
             return self._tail.endswith(_LAST_CHUNK)

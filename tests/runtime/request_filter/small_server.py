@@ -14,7 +14,7 @@ from pathlib import Path
 
 
 class Server(BaseHTTPRequestHandler):
-    """Answers with as many chunks as ``max_tokens`` says, half a second apart; 13 ends it."""
+    """Answers with as many chunks as ``max_tokens`` says, half a second apart; 13 ends it, 404 is refused."""
 
     protocol_version = "HTTP/1.1"
 
@@ -29,6 +29,9 @@ class Server(BaseHTTPRequestHandler):
         note(json.dumps({"body": body, "path": self.path, "headers": dict(self.headers)}))
         if body["max_tokens"] == 13:
             os._exit(1)
+        if body["max_tokens"] == 404:
+            self._refuse()
+            return
         self.send_response(200)
         self.send_header("Transfer-Encoding", "chunked")
         self.end_headers()
@@ -39,6 +42,14 @@ class Server(BaseHTTPRequestHandler):
             self.wfile.write(b"0\r\n\r\n")
         except OSError:
             note(json.dumps("hung up"))
+
+    def _refuse(self) -> None:
+        """Answer as Dynamo's frontend does if it does not have the model."""
+        error = json.dumps({"message": "Model not found", "type": "Not Found", "code": 404}).encode()
+        self.send_response(404)
+        self.send_header("Transfer-Encoding", "chunked")
+        self.end_headers()
+        self.wfile.write(b"%x\r\n%s\r\n0\r\n\r\n" % (len(error), error))
 
     def log_message(self, *_: object) -> None:
         """Write nothing."""

@@ -187,6 +187,17 @@ def test_a_caller_that_hangs_up_is_noticed_by_the_program(filtered: Filtered) ->
     filtered.wait_for(lambda: "hung up" in filtered.noted())
 
 
+def test_an_error_of_the_program_has_openais_form(filtered: Filtered) -> None:
+    """Red if a client meets the form of one frontend."""
+    connection = filtered.connection()
+    for _ in range(2):
+        connection.request("POST", PATH, json.dumps({"max_tokens": 404}))
+        answer = connection.getresponse()
+        error = json.loads(answer.read())["error"]
+        assert (answer.status, error["code"], error["param"]) == (404, "model_not_found", "model")
+        assert answer.headers["content-type"] == "application/json"
+
+
 def test_nothing_beyond_the_checks_reaches_the_program(filtered: Filtered) -> None:
     assert filtered.post(1, allowed_token_ids=list(range(1025)))[0] == 400
     assert filtered.get("/v1/load_lora_adapter") == 404
