@@ -130,6 +130,7 @@ REASONS: dict[str, list[tuple[str, str]]] = {
     "objects have no names beforehand; the bucket or the prefix bounds them": [
         ("Cluster", r"s3:GetObject on arn:aws:s3:::cdk-hnb659fds-assets-.+/\*\.zip"),
         ("FrontDoor", r"s3:\w+ on arn:aws:s3:::\$\{[\w.-]+\}/usage(-errors)?/\*"),
+        ("FrontDoor", r"s3:PutObject on arn:aws:s3:::\$\{[\w.-]+\}/administration/\*"),
         ("FrontDoor", r"s3:\w+\*? on \$\{WatchedConfiguration\w+\.Arn\}(/\*)?"),
         ("Data", rf"s3:\w+ on {_BUCKET}.*\*"),
         ("Data", rf"s3:(GetBucket|List|DeleteObject)\* on {_BUCKET}.*"),
