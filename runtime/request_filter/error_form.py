@@ -1,6 +1,6 @@
 """Gives errors of frontends and engines the form and the codes that OpenAI's clients know.
 
-Forms that come in: ``{"message", "type", "code"}`` of Dynamo's frontend (``ErrorMessage`` in
+Forms that come in: ``{"message", "type", "code", "details"}`` of Dynamo's frontend (``ErrorMessage`` in
 ``lib/llm/src/http/service/openai.rs`` of ai-dynamo 1.6.1) and of SGLang, ``{"error": {…}}`` of vLLM with a
 number as its code, and plain text of Envoy and llm-d's endpoint picker. Codes that go out:
 https://platform.openai.com/docs/guides/error-codes
@@ -78,7 +78,7 @@ def openai_error(status: int, content: bytes) -> bytes:
     message = str(found.get("message") or text or f"status {status}")[:_LONGEST_MESSAGE]
     code = found.get("code")
     if not isinstance(code, str):
-        code = _code(status, message)
+        code = _code(status, message, found.get("details"))
     remedy = _REMEDIES.get(code or "")
     if remedy and remedy not in message:
         message = f"{message.rstrip('. ')}. {remedy}"
@@ -104,8 +104,9 @@ def _found(text: str) -> Mapping[str, Any]:
     return document
 
 
-def _code(status: int, message: str) -> str | None:
-    if status < _FIRST_SERVER_ERROR and _TOO_LONG.search(message):
+def _code(status: int, message: str, details: Any) -> str | None:
+    says_so = isinstance(details, dict) and details.get("type") == "context_length"
+    if status < _FIRST_SERVER_ERROR and (says_so or _TOO_LONG.search(message)):
         return "context_length_exceeded"
     if status == 404 and "model" in message.lower():  # noqa: PLR2004 -- the status of what is missing
         return "model_not_found"

@@ -174,6 +174,15 @@ def test_an_unknown_model_is_not_found(client: openai.OpenAI) -> None:
         client.chat.completions.create(model="nobody", messages=_ask("Hello"), max_tokens=1)
 
 
+def test_errors_have_openais_codes(client: openai.OpenAI) -> None:
+    """Red if the filter before the frontend does not know its errors any more."""
+    with pytest.raises(openai.NotFoundError) as unknown:
+        client.chat.completions.create(model="nobody", messages=_ask("Hello"), max_tokens=1)
+    with pytest.raises(openai.BadRequestError) as long:
+        client.chat.completions.create(model=_MODEL, messages=_ask("word " * 300_000), max_tokens=1)
+    assert (unknown.value.code, long.value.code) == ("model_not_found", "context_length_exceeded")
+
+
 @pytest.mark.parametrize(
     "request_", [{"temperature": 9}, {"max_tokens": -1}, {"messages": "not a list"}, {"n": 0}]
 )

@@ -22,6 +22,7 @@ _REMEDY = "Shorten the prompt, or ask for fewer tokens."
     [
         (400, {"message": _DYNAMO, "type": "Bad Request", "code": 400}, "context_length_exceeded", None),
         (400, {"error": {"message": _DYNAMO, "code": 400}}, "context_length_exceeded", None),
+        (400, {"message": "no", "details": {"type": "context_length"}}, "context_length_exceeded", None),
         (400, {"object": "error", "message": _SGLANG, "code": 400}, "context_length_exceeded", None),
         (400, {"error": {"message": _LLAMA, "code": 400}}, "context_length_exceeded", None),
         (404, {"message": "Model not found", "type": "Not Found", "code": 404}, "model_not_found", "model"),
