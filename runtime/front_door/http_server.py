@@ -129,10 +129,7 @@ class HttpConnection(asyncio.Protocol):
             self._write(200, {"content-type": _JSON}, json.dumps(found).encode())
 
     def _refuse(self, refusal: DoorRefusal) -> None:
-        headers = {"content-type": _JSON}
-        if refusal.retry_after is not None:
-            headers["retry-after"] = str(refusal.retry_after)
-        self._write(refusal.status, headers, refusal.body())
+        self._write(refusal.status, refusal.headers(), refusal.body())
 
     def _write(self, status: int, headers: Headers, body: bytes) -> None:
         lines = "".join(f"{name}: {value}\r\n" for name, value in headers.items())

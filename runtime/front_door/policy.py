@@ -25,11 +25,15 @@ from front_door.store import StoreLostError
 from front_door.target_load import TargetLoads
 from inference_contracts import door_headers
 from inference_contracts.door_configuration import NANO, DoorConfiguration, DoorModel
+from inference_contracts.request_headers import BATCH_CLASS, BATCH_HEADERS
 
 MODELS_PATH: Final = "/v1/models"
 #: Seconds after which a caller asks again while the store does not answer.
 _STORE_RETRY_SECONDS: Final = 2
 _REQUEST_ID: Final = b"x-request-id"
+#: Header and value of requests that step back behind all others.
+_CLASS: Final = next(name for name, value in BATCH_HEADERS.items() if value == BATCH_CLASS).lower().encode()
+_BATCH: Final = BATCH_CLASS.encode()
 _KINDS: Final = {
     1: ("US dollars per day", "insufficient_quota"),
     2: ("US dollars per month", "insufficient_quota"),
@@ -99,7 +103,7 @@ class Policy:
         try:
             found = await self._decide(path, headers, link)
         except RefusedError as error:
-            self._metrics.refused(error.refusal.code)
+            self._metrics.refused(error.refusal.reason or error.refusal.code)
             raise
         self._metrics.count("admitted")
         return found
@@ -136,12 +140,17 @@ class Policy:
             raise RefusedError(DoorRefusal(404, "model_not_found", message, parameter="model"))
         project = _project(caller, request)
         conversation = request.conversation or caller.name
-        target = choose_target(model, conversation, model.priority, self._loads)
+        priority = 0 if headers.get(_CLASS) == _BATCH else model.priority
+        target = choose_target(model, conversation, priority, self._loads)
         if isinstance(target, NoRoom):
             message = (
                 f"The model {model.name!r} has no room for requests of this priority now. Ask again later."
             )
-            raise RefusedError(DoorRefusal(429, "no_room", message, retry_after=target.retry_after))
+            raise RefusedError(
+                DoorRefusal(
+                    *(429, "rate_limit_exceeded", message), retry_after=target.retry_after, reason="no_room"
+                )
+            )
         bound, windows = bound_of(request, model), self._ledger.windows
         facts = RequestFacts(
             replica=self._replica,
@@ -165,7 +174,7 @@ class Policy:
             door_headers.PUBLIC: model.name,
             door_headers.RESERVATION: self._signer.write(promise),
             door_headers.RESERVED: str(promise.nano),
-            door_headers.PRIORITY: str(model.priority),
+            door_headers.PRIORITY: str(priority),
             **_of_caller(caller, project),
         }
 

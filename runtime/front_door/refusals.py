@@ -21,19 +21,38 @@ _TYPES: Final = {
 }
 
 
+#: Longest time that OpenAI's clients wait (``_calculate_retry_timeout`` in openai-python).
+_LONGEST_RETRY_SECONDS: Final = 60
+
+
 @dataclass(frozen=True, slots=True)
 class DoorRefusal:
     """An answer in place of that of a model."""
 
     status: int
     code: str
-    """What programs tell errors apart by. Metrics count by it too."""
+    """What programs tell errors apart by."""
     message: str
     """What is wrong, and what to do."""
     retry_after: int | None = None
     """Seconds after which the same request may be admitted. None if waiting does not help."""
     parameter: str | None = None
     """Field of the body that is wrong."""
+    reason: str = ""
+    """What metrics count it as. Empty for its code."""
+
+    def headers(self) -> dict[str, str]:
+        """Return the headers of the answer.
+
+        Clients of OpenAI ask again by themselves, unless ``x-should-retry`` says no: after a long time, or if
+        nothing changes by waiting.
+        """
+        found = {"content-type": "application/json"}
+        if self.retry_after is not None:
+            found["retry-after"] = str(self.retry_after)
+        if self.retry_after is None or self.retry_after > _LONGEST_RETRY_SECONDS:
+            found["x-should-retry"] = "false"
+        return found
 
     def body(self) -> bytes:
         """Return OpenAI's envelope."""

@@ -54,9 +54,8 @@ class Replica:
         uses_tables = settings.keys_table or settings.ledger_table
         dynamodb: Any = boto3.client("dynamodb") if uses_tables else None
         firehose = boto3.client("firehose") if settings.usage_stream else None
-        self._watched = WatchedConfiguration(settings.configuration, Path(settings.envoy_folder), s3)
-        configuration = self._watched.read()
-        assert configuration  # noqa: S101 -- the first one is always new
+        self._watched = WatchedConfiguration(settings.configuration, Path(settings.envoy_folder), state, s3)
+        configuration = self._watched.first(self._refused)
         self._keys = KeySnapshot(KeyTable(dynamodb, settings.keys_table) if settings.keys_table else None)
         self._store = LedgerStore(store_place(settings), ALL)
         self._loads, usage, opened = TargetLoads(), KnownUsage(), OpenRequests()
@@ -133,7 +132,7 @@ class Replica:
         yield self._replicas.run()
         yield self._orphans.run()
         yield self._undo()
-        yield self._watched.run(self._take, lambda: self.metrics.count("configuration_refused"))
+        yield self._watched.run(self._take, self._refused)
         if self._checkpoints:
             yield self._checkpoints.run()
 
@@ -169,6 +168,9 @@ class Replica:
         """Take what the other replicas have in progress, and the store's time."""
         self._loads.set_others(others)
         self.ledger.take_time(store_now)
+
+    def _refused(self) -> None:
+        self.metrics.count("configuration_refused")
 
     def _is_limited(self, key: str) -> bool:
         return self.policy.limits(key)

@@ -1,6 +1,6 @@
 """Watches the front door's configuration, checks it, and writes Envoy's part to the files that Envoy watches.
 
-A configuration that cannot be used changes nothing: the last good one stays.
+A configuration that cannot be used changes nothing: the last good one stays, also over a restart.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from inference_contracts.door_configuration import DoorConfiguration
 
 _POLL_SECONDS: Final = 1.0
 _S3: Final = "s3://"
+_NOT_MODIFIED: Final = 304
 
 
 class BadConfigurationError(Exception):
@@ -32,12 +33,30 @@ class WatchedConfiguration:
 
     place: Path of a file, or ``s3://bucket/key``.
     folder: Folder of Envoy's files.
+    state: Folder that keeps the last good configuration.
     s3: Client of S3. None for a file.
     """
 
-    def __init__(self, place: str, folder: Path, s3: Any | None) -> None:
+    def __init__(self, place: str, folder: Path, state: Path, s3: Any | None) -> None:
         self._place, self._folder, self._s3 = place, folder, s3
-        self._seen = ""
+        self._last_good = state / "last-good-configuration.json"
+        self._seen, self._etag = "", ""
+
+    def first(self, refuse: Callable[[], None]) -> DoorConfiguration:
+        """Return the configuration to begin with: if it cannot be used or read, the last good one.
+
+        Raises BadConfigurationError, OSError or an error of botocore if there is no last good one.
+        """
+        try:
+            found = self.read()
+            assert found  # noqa: S101 -- the first one is always new
+        except (BadConfigurationError, BotoCoreError, ClientError, OSError) as error:
+            if not self._last_good.exists():
+                raise
+            refuse()
+            self._report(error)
+            found = self._take(self._last_good.read_bytes())
+        return found
 
     async def run(self, take: Callable[[DoorConfiguration], None], refuse: Callable[[], None]) -> None:
         """Give each new configuration to a function, until it is cancelled.
@@ -51,8 +70,7 @@ class WatchedConfiguration:
                     take(found)
             except (BadConfigurationError, BotoCoreError, ClientError, OSError) as error:
                 refuse()
-                event = {"event": "configuration refused", "place": self._place, "reason": str(error)}
-                print(json.dumps(event), file=sys.stderr, flush=True)
+                self._report(error)
 
     def read(self) -> DoorConfiguration | None:
         """Read the configuration, and write Envoy's files. Return None if it is the one that was seen last.
@@ -62,9 +80,17 @@ class WatchedConfiguration:
         """
         content = self._content()
         version = hashlib.sha256(content).hexdigest()
-        if version == self._seen:
+        if not content or version == self._seen:
             return None
         self._seen = version  # a bad one is reported once
+        found = self._take(content)
+        new = self._last_good.with_suffix(".new")
+        new.write_bytes(content)
+        new.rename(self._last_good)
+        return found
+
+    def _take(self, content: bytes) -> DoorConfiguration:
+        """Write Envoy's files, and return the policy's part."""
         configuration, files = checked(content)
         for name, text in files.items():
             new = self._folder / f"{name}.new"
@@ -72,12 +98,26 @@ class WatchedConfiguration:
             new.rename(self._folder / name)
         return configuration
 
+    def _report(self, error: Exception) -> None:
+        event = {"event": "configuration refused", "place": self._place, "reason": str(error)}
+        print(json.dumps(event), file=sys.stderr, flush=True)
+
     def _content(self) -> bytes:
+        """Return the content; nothing if an object is the one that was read last."""
         if not self._place.startswith(_S3):
             return Path(self._place).read_bytes()
         assert self._s3  # noqa: S101 -- for the type checker
         bucket, _, key = self._place.removeprefix(_S3).partition("/")
-        content: bytes = self._s3.get_object(Bucket=bucket, Key=key)["Body"].read()
+        condition = {"IfNoneMatch": self._etag} if self._etag else {}
+        try:
+            answer = self._s3.get_object(Bucket=bucket, Key=key, **condition)
+        except ClientError as error:
+            # https://docs.aws.amazon.com/AmazonS3/latest/API/API_GetObject.html, "If-None-Match"
+            if error.response["ResponseMetadata"]["HTTPStatusCode"] == _NOT_MODIFIED:
+                return b""
+            raise
+        content: bytes = answer["Body"].read()
+        self._etag = answer["ETag"]
         return content
 
 

@@ -83,6 +83,11 @@ def test_models_keys_and_configurations_change_while_it_runs(
     wait_for(lambda: policy.metric("configuration_refused_total") >= 1)
     assert policy.ask(blue, model="other").status == 200
     assert json.loads((policy.folder / "clusters.json").read_text()) == {"resources": []}
+    # Also if the process starts again meanwhile.
+    policy.kill()
+    policy.start()
+    assert policy.ask(blue, model="other").status == 200
+    assert policy.metric("configuration_refused_total") >= 1
 
 
 def test_limits_after_the_fact_count_every_line_once_over_kills(
