@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import collections
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from typing import Final
 
 from front_door.costs import CostBound
@@ -83,14 +84,14 @@ class Settlement:
         sums: dict[tuple[str | int, ...], Unreserved] = {}
         reserved = []
         for line, ended in found:
-            self._note_end(ended)
+            is_first = self._note_end(ended)
             promise = ended.promise
             pairs = zip(self._slots_of(ended), (promise.team, promise.model), strict=True)
             for slot, reservation in pairs:
                 if slot is None:
                     continue
                 if reservation.generation != NOT_RESERVED:
-                    reserved.append(self._settle(slot, ended, reservation))
+                    reserved.append(self._settle(slot, ended, reservation, is_first=is_first))
                     continue
                 whole = Unreserved(slot, reservation.day, reservation.month)
                 if is_doubtful:
@@ -129,24 +130,33 @@ class Settlement:
             self._deliver(facts.record(identifier, nano, prompt), 0)
         return True
 
-    def _note_end(self, ended: EndedRequest) -> None:
-        if self._opened.pop(ended.promise.id):
+    def _note_end(self, ended: EndedRequest) -> bool:
+        """Note that a request has ended. Return whether this process has admitted it and not settled it."""
+        is_known = self._opened.pop(ended.promise.id) is not None
+        if is_known:
             self._loads.ended(ended.text("target") or "", is_full=ended.status in FULL)
         if ended.cost.basis == "usage":
             self.density.learn(ended.text("model") or "", ended.promise.input_tokens, ended.cost.input_tokens)
+        return is_known
 
     def _slots_of(self, ended: EndedRequest) -> Iterable[LedgerSlot | None]:
         text = ended.text
         return self._slots(text("team") or "", text("project"), text("key"), text("model") or "")
 
-    async def _settle(self, slot: LedgerSlot, ended: EndedRequest, reservation: Reservation) -> None:
+    async def _settle(
+        self, slot: LedgerSlot, ended: EndedRequest, reservation: Reservation, *, is_first: bool
+    ) -> None:
+        # A store that has lost its last writes does not know the reservation. No generation means: charge it
+        # all the same. An answer that is lost leaves it open whether the store has done it.
+        sure = replace(reservation, generation="") if is_first else reservation
         while True:
             try:
                 numbers = await self._ledger.settle(
-                    slot, ended.promise.id, ended.cost.nano, ended.cost.tokens, reservation
+                    slot, ended.promise.id, ended.cost.nano, ended.cost.tokens, sure
                 )
                 break
             except StoreLostError:
+                sure = reservation
                 await asyncio.sleep(_RETRY_SECONDS)
         self._settled(slot, numbers, ended.cost.nano)
 

@@ -98,15 +98,15 @@ def platform(emulator: Emulator, shared_store: ValkeyServer) -> Platform:
 class StartPolicy(Protocol):
     """Starts a policy, which ends with the test."""
 
-    def __call__(self, name: str, configuration: DoorConfiguration, **settings: Any) -> PolicyProcess: ...
+    def __call__(self, name: str, configured: DoorConfiguration, /, **settings: Any) -> PolicyProcess: ...
 
 
 @pytest.fixture
 def start_policy(platform: Platform, tmp_path: Path) -> Iterator[StartPolicy]:
     started: list[PolicyProcess] = []
 
-    def start(name: str, configuration: DoorConfiguration, **settings: Any) -> PolicyProcess:
-        started.append(PolicyProcess(tmp_path / name, configuration, **{**platform.settings(), **settings}))
+    def start(name: str, configured: DoorConfiguration, /, **settings: Any) -> PolicyProcess:
+        started.append(PolicyProcess(tmp_path / name, configured, **{**platform.settings(), **settings}))
         return started[-1]
 
     yield start

@@ -78,6 +78,11 @@ class Answer:
         return found
 
 
+def as_object(configuration: DoorConfiguration, envoy: Mapping[str, Any] = NO_ENVOY) -> str:
+    """Return the object that a policy watches."""
+    return json.dumps({"policy": configuration.to_values(), "envoy": envoy})
+
+
 class UnixConnection(http.client.HTTPConnection):
     """A connection to a Unix socket."""
 
@@ -94,19 +99,23 @@ class UnixConnection(http.client.HTTPConnection):
 class PolicyProcess:
     """One replica's policy. `folder` has all its files, which a restart finds again."""
 
-    def __init__(self, folder: Path, configuration: DoorConfiguration, **settings: Any) -> None:
+    def __init__(self, folder: Path, configured: DoorConfiguration, /, **settings: Any) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         self._environment, self._envoy = settings.pop("environment", {}), settings.pop("envoy", NO_ENVOY)
         self.folder = folder
         self.settings = DoorSettings(
             replica=folder.name,
             socket=str(folder / "policy.sock"),
-            configuration=str(folder / "configuration.json"),
             access_log=str(folder / "access.log"),
             state_folder=str(folder),
-            **{"envoy_folder": str(folder), **settings},
+            **{
+                "envoy_folder": str(folder),
+                "configuration": str(folder / "configuration.json"),
+                **settings,
+            },
         )
-        self.configure(configuration)
+        if self.settings.configuration.startswith("/"):
+            self.configure(configured)
         Path(self.settings.access_log).touch()
         self._connection: UnixConnection | None = None
         self.process = self.start()
@@ -135,7 +144,7 @@ class PolicyProcess:
     def configure(self, configuration: DoorConfiguration) -> None:
         """Replace its configuration."""
         new = Path(f"{self.settings.configuration}.new")
-        new.write_text(json.dumps({"policy": configuration.to_values(), "envoy": self._envoy}))
+        new.write_text(as_object(configuration, self._envoy))
         new.rename(self.settings.configuration)
 
     def ask(self, key: str, *, path: str = CHAT, model: str = "m", **headers: Any) -> Answer:

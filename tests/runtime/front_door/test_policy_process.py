@@ -11,7 +11,15 @@ from inference_contracts import door_headers
 from inference_contracts.door_configuration import DoorBudget, DoorConfiguration
 from inference_contracts.door_keys import key_id
 from tests.runtime.front_door.conftest import Platform, StartPolicy
-from tests.runtime.front_door.policy_process import a_configuration, a_model, log_line, wait_for, write_lines
+from tests.runtime.front_door.keys.key_tables import REGION
+from tests.runtime.front_door.policy_process import (
+    a_configuration,
+    a_model,
+    as_object,
+    log_line,
+    wait_for,
+    write_lines,
+)
 
 pytestmark = pytest.mark.clock
 
@@ -88,6 +96,23 @@ def test_models_keys_and_configurations_change_while_it_runs(
     policy.start()
     assert policy.ask(blue, model="other").status == 200
     assert policy.metric("configuration_refused_total") >= 1
+
+
+def test_a_configuration_in_a_bucket_is_followed(platform: Platform, start_policy: StartPolicy) -> None:
+    """Red if tasks of ECS, which have no mounted file, never see another configuration."""
+    s3, bucket = platform.emulator.client("s3"), "door-configuration"
+    s3.create_bucket(Bucket=bucket, CreateBucketConfiguration={"LocationConstraint": REGION})
+
+    def put(name: str) -> None:
+        content = as_object(a_configuration(models=(a_model(name),)))
+        s3.put_object(Bucket=bucket, Key="c", Body=content.encode())
+
+    put("m")
+    policy = start_policy("one", a_configuration(), configuration=f"s3://{bucket}/c")
+    key = platform.known_key("red", policy)
+    assert policy.ask(key).status == 200
+    put("other")
+    wait_for(lambda: policy.ask(key, model="other").status == 200)
 
 
 def test_limits_after_the_fact_count_every_line_once_over_kills(

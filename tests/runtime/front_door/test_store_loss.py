@@ -91,6 +91,22 @@ def test_an_empty_store_is_filled_before_it_admits_anything(
     wait_for(lambda: checkpoint(platform)["door:{red}"] == 3 * COST)
 
 
+def test_what_a_fail_over_forgets_is_charged_when_it_ends(
+    platform: Platform, start_policy: StartPolicy
+) -> None:
+    """Red if a request is free because the store has lost its last writes, and with them its reservation."""
+    policy = start_policy("one", a_configuration(DoorBudget("team", "red", nano_per_day=3 * MOST)))
+    key = platform.known_key("red", policy)
+    admitted = policy.ask(key)
+    with platform.store.client() as client:
+        client.delete("door:{red}:open")
+        client.hset("door:{red}", "R", 0)
+        policy.log(admitted)
+        policy.log(admitted)
+        wait_for(lambda: policy.metric("settled_again_total") == 1)
+        assert [int(each) for each in client.hmget("door:{red}", "D", "R")] == [COST, 0]
+
+
 def test_without_the_store_a_replica_admits_its_share_and_charges_it_later(
     platform: Platform, start_policy: StartPolicy, store: OwnStore, tmp_path: Path
 ) -> None:
