@@ -151,6 +151,7 @@ NOT_HERE: Mapping[str, str] = MappingProxyType(
             (
                 "credentials",
                 "stacks",
+                "caller certificates",
                 "control plane",
                 "add-ons",
                 "control plane logs",
@@ -160,7 +161,11 @@ NOT_HERE: Mapping[str, str] = MappingProxyType(
             _AWS,
         ),
         **dict.fromkeys(
-            ("API server", "nodes", "node images", "pools", "device plug-ins", "charts", "metrics"), _CLUSTER
+            (
+                *("API server", "nodes", "node images", "pools", "device plug-ins", "charts", "metrics"),
+                "known callers",
+            ),
+            _CLUSTER,
         ),
         **dict.fromkeys(("weights", "streamed weights"), _WEIGHTS),
         **dict.fromkeys(("inference pools", "picks"), _ROUTER),

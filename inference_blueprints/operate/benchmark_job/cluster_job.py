@@ -16,6 +16,7 @@ from inference_blueprints.operate.kubernetes import KubectlFailed, forward_port
 from inference_blueprints.operate.verify.verified_platform import (
     ClusterReader,
     condition,
+    forwarded_port,
     holds,
     unready_reason,
 )
@@ -124,7 +125,7 @@ class ClusterLoadGenerator:
                 raise UserError(
                     f"{release}: no {entry.name} is ready; `blueprints verify` reports the reason"
                 )
-            with forward_port(self._kubectl(), namespace, ready[0], entry.ports[0].number) as address:
+            with forward_port(self._kubectl(), namespace, ready[0], forwarded_port(entry)) as address:
                 yield address
         except KubectlFailed as failure:
             raise _refused(failure) from failure

@@ -12,6 +12,7 @@ from inference_blueprints.operate.check_results import CheckResult, Checks
 from inference_blueprints.operate.cloudformation.deployed_stacks import DeployedStack, deployed_stacks
 from inference_blueprints.operate.kubernetes import describe
 from inference_blueprints.operate.streaming import call_function, function_names
+from inference_blueprints.operate.verify.caller_checks import CERTIFICATE_CHECK, caller_certificates
 from inference_blueprints.operate.verify.synthesised_platform import Template
 from inference_blueprints.operate.verify.verified_platform import VerifiedPlatform
 from inference_blueprints.spec.derived import controllers_of
@@ -281,12 +282,14 @@ def control_plane_logs(platform: VerifiedPlatform) -> Iterator[CheckResult]:
 #: Those that do not depend on where the models run.
 EVERYWHERE_CHECKS: Checks[VerifiedPlatform] = {
     "stacks": stacks,
+    CERTIFICATE_CHECK: caller_certificates,
     "controllers": controllers,
     "streaming": streaming_jobs,
 }
 #: Checks by the name in their results, in the order of the output.
 ACCOUNT_CHECKS: Checks[VerifiedPlatform] = {
     "stacks": stacks,
+    CERTIFICATE_CHECK: caller_certificates,
     "control plane": control_plane,
     "add-ons": add_ons,
     "control plane logs": control_plane_logs,

@@ -282,6 +282,7 @@ def _reason(outcome: RequestOutcome) -> str:
 
 #: Maximum time in seconds for an answer at a model's name, which is reachable only in the VPC.
 _ROUTE_SECONDS = 5.0
+_NO_KEY = "HTTP 401"
 
 
 def answers(endpoint: CheckedEndpoint) -> list[CheckResult]:
@@ -323,7 +324,12 @@ def _deployment(served: ServedPlatform, model: Model, deployment: DeploymentPlan
 
 
 def routes(served: ServedPlatform) -> Iterator[CheckResult]:
-    """Check every model at the address that its callers use, which may be reachable only from the VPC."""
+    """Check every model at the address that its callers use, which may be reachable only from the VPC.
+
+    Behind a front door, that address asks for a key, too: it would be a way around.
+    """
+    door = served.blueprint.spec.front_door
+    asks_for_key = door is not None and door.old_host_names.models is None
     for model in served.blueprint.spec.models:
         known = served.access.model_address(model.name)
         address = known.url
@@ -334,14 +340,19 @@ def routes(served: ServedPlatform) -> Iterator[CheckResult]:
         try:
             names = asyncio.run(_listed_models(address.removesuffix("/v1"))).names
         except ListingFailedError as error:
-            if known.only_in_vpc and error.reason in UNREACHABLE:
+            if asks_for_key and error.reason == _NO_KEY:
+                yield CheckResult("routes", "ok", f"{address} asks for a key, as the front door does")
+            elif known.only_in_vpc and error.reason in UNREACHABLE:
                 message = f"{address} cannot be reached from here; run this within the VPC ({error})"
                 yield CheckResult("routes", "unknown", message)
             else:
                 message = f"{address} answers {error}; check what is behind its load balancer"
                 yield CheckResult("routes", "error", message, known.command)
             continue
-        if model.name in names:
+        if asks_for_key:
+            message = f"{address} answers without a key: whoever reaches it gets around the front door"
+            yield CheckResult("routes", "error", message, known.command)
+        elif model.name in names:
             yield CheckResult("routes", "ok", f"{address} serves {model.name}")
         else:
             others = ", ".join(names) or "none"

@@ -14,6 +14,7 @@ from inference_blueprints.operate.doctor import access_checks
 from inference_blueprints.operate.doctor.doctor_context import DoctorContext
 from inference_blueprints.operate.kubernetes import connect
 from inference_blueprints.operate.verify import (
+    caller_checks,
     endpoint_checks,
     inference_pool_checks,
     kv_transfer_checks,
@@ -48,6 +49,7 @@ CLUSTER_CHECKS: Checks[RunningPlatform] = {
     "metrics": worker_checks.scraped_pods,
     "streamed weights": worker_checks.streamed_weights,
     "inference pools": inference_pool_checks.members,
+    caller_checks.CHECK: caller_checks.known_callers,
     "routes": endpoint_checks.routes,
     "tokens": endpoint_checks.deployments,
     "requests": worker_checks.requests,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+import urllib.request
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import field
@@ -22,6 +23,7 @@ from inference_blueprints.operate.verify.synthesised_platform import Synthesised
 from inference_blueprints.serving.engines.kv_cache import NIXL_METRICS
 from inference_blueprints.serving.types import DeploymentPlan, Process, ServingPlan
 from inference_blueprints.spec.types import Blueprint
+from inference_contracts.door_identities import BEHIND_PORT
 from inference_contracts.records import dataclass
 
 KubernetesObject = dict[str, Any]
@@ -123,6 +125,8 @@ def restarts_of(pod: KubernetesObject) -> Iterator[str]:
 
 # Access to the processes of a platform through the API server of its cluster.
 
+#: Longest time of a page of metrics.
+_METRICS_SECONDS = 10
 #: Labels that our charts put on pods.
 _INSTANCE, _COMPONENT = "app.kubernetes.io/instance", "app.kubernetes.io/component"
 
@@ -170,6 +174,8 @@ class ClusterAccess:
     def metrics(self, deployment: DeploymentPlan, instance: Instance) -> str:
         """Return the pages at a worker's readiness port, and at NIXL's port if it has one."""
         (process,) = [each for each in deployment.processes if each.name == instance.process]
+        if process.callers:
+            return self._metrics_behind(deployment, instance.name)
         ports = _metrics_ports(process)
         return "\n".join(self.metrics_page(deployment, instance.name, port) for port in ports)
 
@@ -183,8 +189,20 @@ class ClusterAccess:
 
     def open_frontend(self, deployment: DeploymentPlan, instance: Instance) -> AbstractContextManager[str]:
         """Forward a port of this machine to a pod of the entry point."""
-        namespace, port = self.platform.namespace(deployment.release), deployment.entry_point.ports[0]
-        return forward_port(self.kubectl, namespace, instance.name, port.number)
+        namespace = self.platform.namespace(deployment.release)
+        return forward_port(self.kubectl, namespace, instance.name, forwarded_port(deployment.entry_point))
+
+    def _metrics_behind(self, deployment: DeploymentPlan, pod: str) -> str:
+        """Return the metrics of a program that listens at the loopback address of its pod."""
+        namespace = self.platform.namespace(deployment.release)
+        try:
+            with (
+                forward_port(self.kubectl, namespace, pod, BEHIND_PORT) as address,
+                urllib.request.urlopen(f"{address}/metrics", timeout=_METRICS_SECONDS) as answer,  # noqa: S310
+            ):
+                return str(answer.read().decode())
+        except (KubectlFailed, OSError):
+            return ""
 
     def model_address(self, model: str) -> ModelAddress:
         """Return the address that the model's stack has as output."""
@@ -204,6 +222,15 @@ class ClusterAccess:
         namespace = self.platform.namespace(deployment.release)
         sought = " ".join(f"-e {word}" for word in words)
         return f"kubectl logs --namespace {namespace} {pods} --container main | grep -i {sought}"
+
+
+def forwarded_port(entry: Process) -> int:
+    """Return the port of an entry point that a forwarded connection uses.
+
+    It begins in the network of the pod (containerd, ``internal/cri/server/sandbox_portforward_linux.go``), so
+    it reaches a program behind the sidecar of callers. Who may forward ports, the API server decides.
+    """
+    return BEHIND_PORT if entry.callers else entry.ports[0].number
 
 
 def _metrics_ports(process: Process) -> list[int]:

@@ -219,6 +219,8 @@ WRONG: Mapping[str, tuple[WrongFact, ...]] = {
 #: Checks whose facts need requests to a frontend, an account or llm-d, and the file with their tests.
 ELSEWHERE = {
     "stacks": "tests/unit/operate/verify/test_account_checks.py",
+    "caller certificates": "tests/unit/operate/verify/test_caller_checks.py",
+    "known callers": "tests/unit/operate/verify/test_caller_checks.py",
     "control plane": "tests/unit/operate/verify/test_account_checks.py",
     "add-ons": "tests/unit/operate/verify/test_account_checks.py",
     "control plane logs": "tests/unit/operate/verify/test_account_checks.py",

@@ -145,8 +145,9 @@ def test_every_check_speaks_and_a_refused_one_hides_no_other(
         "requests",
         "KV transfer",
     ], "nothing can be asked here, so nothing is received and moved"
-    none = {"weights", "streamed weights", "inference pools", "picks", "metrics"}
-    assert set(by_check) == {"API server", *CLUSTER_CHECKS} - none, "no mirror, no llm-d, no observability"
+    # There is no mirror, no llm-d, no observability and no front door.
+    none = {"weights", "streamed weights", "inference pools", "picks", "metrics", "known callers"}
+    assert set(by_check) == {"API server", *CLUSTER_CHECKS} - none
     assert by_check["routes"].severity == "unknown"
     assert "within the VPC" in by_check["routes"].message
 
