@@ -13,7 +13,7 @@ from inference_blueprints.render.front_door.policy_call import policy_call
 from inference_blueprints.render.front_door.request_body import reading_filter, writing_filter
 from inference_blueprints.render.front_door.routes import door_routes
 from inference_blueprints.render.front_door.tokens import token_filters
-from inference_blueprints.render.front_door.usage import usage_filters
+from inference_blueprints.render.front_door.usage import usage_filter
 from inference_blueprints.serving.types.front_door import DoorPlan
 from inference_contracts import door_headers
 
@@ -78,7 +78,7 @@ def door_listener(plan: DoorPlan, places: DoorPlaces) -> Document:
             _callers_address(),
             policy_call(),
             writing_filter(),
-            *usage_filters(),
+            usage_filter(),
             parts.extension(
                 "envoy.filters.http.router", "filters.http.router.v3.Router", suppress_envoy_headers=True
             ),

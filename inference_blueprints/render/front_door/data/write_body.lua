@@ -1,12 +1,12 @@
 -- Writes the served name of the model into the body, and asks the engine of a stream for its usage in each
--- event: a stream that a caller cuts is charged up to there. Takes the usage out of events if the caller did not
--- ask for it. Removes what the door knows from the headers.
+-- event: a stream that a caller cuts is charged up to there. Keeps the usage of streams for the access log, and takes
+-- it out of events if the caller did not ask for it. Removes what the door knows from the headers.
 
 local byte, find, sub = string.byte, string.find, string.sub
 
 local USAGE = '{"include_usage":true,"continuous_usage_stats":true}'
--- Largest event that is kept until it is whole. What is larger is passed on as it is.
-local LARGEST_EVENT = 65536
+-- Largest event that is kept until it is whole. What is larger is passed on as it is, and not counted.
+local LARGEST_EVENT = 1048576
 -- Headers that choose a worker, a priority or a queue; those that choose nothing for others; and those of batch,
 -- which only lower its own priority.
 local PREFIXES = @PREFIXES@
@@ -92,54 +92,138 @@ function envoy_on_request(handle)
   handle:headers():replace("content-length", tostring(length))
 end
 
--- Returns what the caller sees of an event. Quotes within texts are escaped, so a text cannot look like usage.
-local function seen(event, usage)
-  local at = find(event, '"usage"', 1, true)
-  local first, last = nil, nil
-  if at then
-    first, last = find(event, '^"usage"[ ]*:[ ]*%b{}', at)
+-- Returns where the usage of an event begins and ends, with its name: that of the document, of its response, or of
+-- its message. Text of the model and what it echoes of a request cannot look like it.
+local function usage_place(event)
+  if not find(event, '"usage"', 1, true) then
+    return nil
   end
+  local at = find(event, "{", 1, true)
+  if not at then
+    return nil
+  end
+  local depth, expects_name, parent = 0, false, nil
+  local objects = {}
+  repeat
+    local c = byte(event, at)
+    if c == 34 then
+      local start = at
+      at = at + 1
+      c = byte(event, at)
+      while c and c ~= 34 do
+        at = at + (c == 92 and 2 or 1)
+        c = byte(event, at)
+      end
+      if expects_name and depth < 3 then
+        local name = at - start < 12 and sub(event, start + 1, at - 1)
+        if name == "usage" and (depth == 1 or parent == "response" or parent == "message") then
+          local first, last = find(event, "^[ ]*:[ ]*%b{}", at + 1)
+          if first then
+            return start, last
+          end
+        elseif depth == 1 then
+          parent = name
+        end
+      end
+    elseif c == 58 then
+      expects_name = false
+    elseif c == 44 then
+      expects_name = objects[depth]
+    elseif c == 123 or c == 91 then
+      depth = depth + 1
+      objects[depth] = c == 123
+      expects_name = c == 123
+    elseif c == 125 or c == 93 then
+      depth = depth - 1
+      expects_name = false
+    elseif not c then
+      return nil
+    end
+    at = at + 1
+  until depth == 0
+  return nil
+end
+
+local function count(usage, first, second)
+  local found = usage:match('"' .. first .. '"[ ]*:[ ]*(%d+)')
+  return tonumber(found or second and usage:match('"' .. second .. '"[ ]*:[ ]*(%d+)'))
+end
+
+-- Keeps the usage of an event for the access log, and returns what the caller sees of the event.
+local function counted(event, mode, counts)
+  local first, last = usage_place(event)
   if not first then
     return event
   end
+  local usage = sub(event, first, last)
+  counts["in"] = count(usage, "prompt_tokens", "input_tokens") or counts["in"]
+  counts.out = count(usage, "completion_tokens", "output_tokens") or counts.out
+  counts.cached = count(usage, "cached_tokens") or counts.cached
+  if mode ~= "none" and mode ~= "last" then
+    return event
+  end
   if find(event, '"choices"[ ]*:[ ]*%[%]') then
-    return usage == "none" and "" or event
+    return mode == "none" and "" or event
   end
   return sub(event, 1, first - 1) .. '"usage":null' .. sub(event, last + 1)
 end
 
+local function write_counts(handle, counts, written)
+  local metadata = nil
+  for name, value in pairs(counts) do
+    if written[name] ~= value then
+      metadata = metadata or handle:streamInfo():dynamicMetadata()
+      metadata:set("door", name, value)
+      written[name] = value
+    end
+  end
+end
+
 function envoy_on_response(handle)
+  local headers = handle:headers()
+  if not find(headers:get("content-type") or "", "^text/event%-stream") then
+    return
+  end
   local places = known(handle)
-  local usage = places and places:match("[a-z][a-z ]*$")
-  if usage ~= "none" and usage ~= "last" then
+  if not places then
     return
   end
-  if not find(handle:headers():get("content-type") or "", "^text/event%-stream") then
-    return
+  local mode = places:match("[a-z][a-z ]*$")
+  local changes = mode == "none" or mode == "last"
+  if changes then
+    -- What the caller sees is shorter. Clients that know a length wait for the rest.
+    headers:remove("content-length")
   end
-  -- What the caller sees is shorter. Clients that know a length wait for the rest.
-  handle:headers():remove("content-length")
-  local rest = ""
+  local counts, written, rest, size = {}, {}, {}, 0
   for chunk in handle:bodyChunks() do
     local length = chunk:length()
+    local text = length > 0 and chunk:getBytes(0, length) or ""
+    local seen = ""
+    rest[#rest + 1] = text
+    size = size + length
     if length == 0 then
-      chunk:setBytes(rest)
-      rest = ""
-    else
-      local text = rest .. chunk:getBytes(0, length)
+      seen = table.concat(rest)
+      rest, size = {}, 0
+    elseif find(text, "\n", 1, true) then
+      text = table.concat(rest)
       local parts, at = {}, 1
       local first, last = find(text, "\r?\n\r?\n", at)
       while first do
-        parts[#parts + 1] = seen(sub(text, at, last), usage)
+        parts[#parts + 1] = counted(sub(text, at, last), mode, counts)
         at = last + 1
         first, last = find(text, "\r?\n\r?\n", at)
       end
-      rest = sub(text, at)
-      if #rest > LARGEST_EVENT then
-        parts[#parts + 1] = rest
-        rest = ""
-      end
-      chunk:setBytes(table.concat(parts))
+      rest = { sub(text, at) }
+      size = #rest[1]
+      seen = table.concat(parts)
+      write_counts(handle, counts, written)
+    end
+    if size > LARGEST_EVENT then
+      seen = seen .. table.concat(rest)
+      rest, size = {}, 0
+    end
+    if changes then
+      chunk:setBytes(seen)
     end
   end
 end

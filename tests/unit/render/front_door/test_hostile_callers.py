@@ -9,6 +9,7 @@ import socket
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from http.server import BaseHTTPRequestHandler
+from typing import Any
 
 import pytest
 
@@ -170,7 +171,11 @@ def test_no_decision_is_a_refusal(door: Door) -> None:
 
 
 _LONG = {"choices": "x" * 900_000, "usage": {"completion_tokens": 9}}
-_RESPONSE = {"type": "response.completed", "response": {"usage": {"input_tokens": 3, "output_tokens": 8}}}
+_RESPONSE: dict[str, Any] = {
+    "type": "response.completed",
+    "response": {"usage": {"input_tokens": 3, "output_tokens": 8}},
+}
+_SCHEMA = {"usage": {"prompt_tokens": 1, "input_tokens": 1, "output_tokens": 0}}
 _START = {"type": "message_start", "message": {"usage": {"input_tokens": 6}}}
 _TEXT = {"choices": [{"delta": {"content": '"usage":{"completion_tokens":1}'}}]}
 
@@ -193,6 +198,11 @@ STREAMS: dict[str, tuple[list[bytes], dict[str, int]]] = {
     ),
     "lines that end otherwise": ([_COUNTED.replace(b"\n", b"\r\n")], {"in": 5, "out": 2}),
     "usage as the model's text": ([event(_TEXT)], {}),
+    "usage in what is echoed of a request": (
+        [event({"type": "x", "response": {**_RESPONSE["response"], "tools": [_SCHEMA]}})],
+        {"in": 3, "out": 8},
+    ),
+    "usage in a schema alone": ([event({"tools": [_SCHEMA], "other": _SCHEMA})], {}),
     "numbers that are none": ([usage_event(prompt_tokens="many", completion_tokens=None)], {}),
     "the last event of responses": ([event(_RESPONSE)], {"in": 3, "out": 8}),
     "messages": ([event(_START), event({"usage": {"output_tokens": 7}})], {"in": 6, "out": 7}),
