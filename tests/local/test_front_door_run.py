@@ -20,7 +20,7 @@ from tests.unit.local.report.schema import SCHEMA
 
 @pytest.fixture(scope="module")
 def up(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
-    run = Run(tmp_path_factory.mktemp("door") / "run", "front-door", "--seconds", "2", "--keep")
+    run = Run(tmp_path_factory.mktemp("door") / "run", "front-door", "--seconds", "1", "--keep")
     try:
         run.wait_for("front door answers")
         run.wait_for("Press Ctrl-C to stop")
@@ -47,7 +47,7 @@ def door(report: Any) -> Any:
 
 def test_nothing_failed_and_a_replica_was_killed(door: Any) -> None:
     assert (door["failures"], door["failureReasons"], door["killedReplicas"]) == (0, {}, 1)
-    assert door["requests"] > 200
+    assert door["requests"] > 150
 
 
 def test_the_budget_refuses_and_nothing_is_spent_beyond_it(door: Any) -> None:
@@ -55,7 +55,7 @@ def test_the_budget_refuses_and_nothing_is_spent_beyond_it(door: Any) -> None:
     assert door["refusals"]["insufficient_quota"] > 0
     assert door["overspendUsd"] == 0
     assert 0 < door["spentUsd"] <= door["ledgerUsd"] <= door["limitUsd"]
-    assert door["ledgerUsd"] > 0.95 * door["limitUsd"]
+    assert door["ledgerUsd"] > 0.9 * door["limitUsd"]
 
 
 def test_the_records_have_every_token_that_the_models_counted(door: Any) -> None:

@@ -21,7 +21,7 @@ from inference_local.front_door.door_scenario import (
 )
 
 #: Pairs of requests, one through the door and one directly, of which the first ones are not counted.
-_PAIRS, _WARM_UP_PAIRS = 50, 5
+_PAIRS, _WARM_UP_PAIRS = 35, 5
 _CONVERSATIONS, _TURNS, _TALKERS = 30, 3, 10
 #: Streams that are cut, their tokens, and the least and the most chunks after which their callers hang up.
 _CUT_STREAMS, _CUT_TOKENS, _CUT_AFTER, _CUTTERS = 24, 60, (2, 40), 6
@@ -31,16 +31,15 @@ _FIRST_FILLING, _MORE_FILLING, _MOST_FILLING, _FILL_TOKENS = 13, 3, 40, 300
 _WHILE_FULL = 6
 #: Longest time until each replica knows what the others have in progress.
 _KNOWN_SECONDS = 0.8
-#: Clients that spend a budget, until each is refused once: many first. Then one, until it is refused so often
-#: in a row.
-_SPENDERS, _REFUSALS = (12, 6, 3), 2
+#: Clients that spend a budget, until each is refused once: many first. One that fails so often gives up.
+_SPENDERS, _MOST_FAILURES = (12, 6, 3, 2), 2
 #: One of so many requests is a stream.
 _STREAM_EACH = 4
 #: Requests after which the budget refuses for certain, or is out of order.
 _MOST_SPENDING = 4 * REQUESTS_IN_BUDGET
 #: Longest time from the end of an answer until its reservation is settled: Envoy writes its log five times a
 #: second.
-_SETTLED_SECONDS = 1.0
+_SETTLED_SECONDS = 0.5
 _LONGEST_WAIT_SECONDS = 15.0
 
 Sleep = Callable[[float], Awaitable[None]]
@@ -215,19 +214,18 @@ class DoorLoad:
             await meanwhile(len(self.result.spending))
             return answer
 
-        async def until_refused(refusals: int) -> None:
-            in_a_row = failures = 0
-            while in_a_row < refusals and failures < _REFUSALS and len(self.result.spending) < _MOST_SPENDING:
+        async def until_refused() -> None:
+            failures = 0
+            while failures < _MOST_FAILURES and len(self.result.spending) < _MOST_SPENDING:
                 answer = await once()
-                in_a_row = in_a_row + 1 if answer.reason == QUOTA else 0
+                if answer.reason == QUOTA:
+                    return
                 failures += answer.kind in {"failed", "broken"}
-                if in_a_row and refusals > 1:
-                    await self._sleep(_SETTLED_SECONDS)
 
         # What many reserve is released when they have ended, and fewer of them can spend it.
         for clients in _SPENDERS:
-            await asyncio.gather(*(until_refused(1) for _ in range(clients)))
-        await until_refused(_REFUSALS)
+            await asyncio.gather(*(until_refused() for _ in range(clients)))
+            await self._sleep(_SETTLED_SECONDS)
 
 
 async def _at_most(number: int, calls: Sequence[Callable[[], Awaitable[_T]]]) -> list[_T]:

@@ -9,7 +9,7 @@ from inference_blueprints.measure.statistics import amount
 from inference_contracts.number_text import number
 
 #: Share of the limit that must be spent when the budget refuses for good.
-LEAST_SPENT = 0.95
+LEAST_SPENT = 0.9
 #: How far the sum of the records may be from what the models counted, in parts of it.
 _EQUAL_SHARE = 0.01
 _DIGITS = 4
