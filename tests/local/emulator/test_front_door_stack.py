@@ -13,9 +13,13 @@ import app
 from inference_blueprints.loading import load_blueprint
 from inference_blueprints.spec.source import shipped
 from inference_contracts.door_configuration import NANO
+from inference_contracts.door_key_table import KeyTable
+from inference_contracts.door_keys import key_hash
 from inference_contracts.door_names import CONFIGURATION_KEY
 from inference_local.emulator.emulator import Emulator
 from inference_local.emulator.emulator_deploy import deploy
+from tests.runtime.batch.api.gateway import proxy_event
+from tests.unit.command_run import blueprints
 
 PLATFORM = STACK = "front-door"
 
@@ -29,6 +33,8 @@ def put_up(
     document["spec"]["environment"]["account"] = emulator.account
     document["spec"]["cluster"] = {"ecs": {}}
     del document["spec"]["observability"]
+    [shop] = [each for each in document["spec"]["teams"] if each["name"] == "shop"]
+    shop["principals"] = [f"arn:aws:iam::{emulator.account}:role/Shop"]
     if change:
         change(document["spec"])
     (folder / "blueprint.yaml").write_text(yaml.safe_dump(document))
@@ -71,6 +77,33 @@ def variables(emulator: Emulator, task_definition: str) -> dict[str, str]:
     return {each["name"]: each["value"] for each in policy["environment"]}
 
 
+def administer_keys(emulator: Emulator, folder: Path, table: str) -> None:
+    """A team makes a key with the deployed API, and an administrator revokes it with the command."""
+    functions = emulator.client("lambda")
+    [name] = [
+        each["FunctionName"]
+        for each in functions.list_functions()["Functions"]
+        if each["Handler"] == "key_api.handler.handle"
+    ]
+    event = proxy_event("POST", "/iam/v1/keys")
+    event["requestContext"]["identity"]["userArn"] = f"arn:aws:sts::{emulator.account}:assumed-role/Shop/anna"
+    event["body"] = json.dumps({"name": "web"})
+    answer = json.loads(functions.invoke(FunctionName=name, Payload=json.dumps(event))["Payload"].read())
+    assert answer["statusCode"] == 201, answer
+    made = json.loads(answer["body"])
+    record = KeyTable(emulator.client("dynamodb"), table).get(made["id"])
+    assert record is not None
+    assert (record.team, record.hashes) == ("shop", (key_hash(made["secret"]),))
+    ran = blueprints(
+        *("keys", "revoke", "blueprint.yaml", made["id"]), folder=folder, **emulator.environment()
+    )
+    assert ran.code == 0, ran.err
+    listed = blueprints(
+        *("keys", "list", "blueprint.yaml", "--all", "-o", "json"), folder=folder, **emulator.environment()
+    )
+    assert [each["state"] for each in json.loads(listed.out)] == ["revoked"]
+
+
 def test_a_change_of_a_budget_reaches_replicas_and_replaces_none(emulator: Emulator, tmp_path: Path) -> None:
     put_up(emulator, tmp_path / "first")
     first = replicas(emulator)
@@ -85,6 +118,8 @@ def test_a_change_of_a_budget_reaches_replicas_and_replaces_none(emulator: Emula
         DeliveryStreamName=settings["DOOR_USAGE_STREAM"]
     )["DeliveryStreamDescription"]
     assert stream["DeliveryStreamStatus"] == "ACTIVE"
+
+    administer_keys(emulator, tmp_path / "first", settings["DOOR_KEYS_TABLE"])
 
     def spend_more(spec: dict[str, Any]) -> None:
         [budget] = [each for each in spec["frontDoor"]["budgets"] if each.get("team") == "research"]

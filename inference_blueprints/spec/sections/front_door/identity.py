@@ -13,6 +13,12 @@ from inference_blueprints.spec.types import Spec
 from inference_blueprints.spec.wording import Path, duplicates, listing, quote
 from inference_contracts.errors import Finding
 
+#: Bytes of a policy of a table
+#: (https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/rbac-considerations.html).
+MAX_POLICY_BYTES: Final = 20 * 1024
+# The statement without its principals, and quotes and a comma of each.
+_POLICY_BYTES: Final = 200
+_QUOTED: Final = 3
 _IDENTITY: Path = ("spec", "frontDoor", "identity")
 #: Issuer of an account ("GetOutboundWebIdentityFederationInfo", IAM API Reference).
 _STS_ISSUER: Final = re.compile(r"https://[0-9A-Za-z-]+\.tokens\.sts\.[a-z0-9.-]+")
@@ -139,6 +145,22 @@ def accounts_are_those_of_the_principals(spec: Spec) -> Iterator[Finding]:
             "account"
         )
         yield Finding((*_IDENTITY, "iam", "accounts"), message, "warning")
+
+
+@rule
+def principals_fit_a_policy(spec: Spec) -> Iterator[Finding]:
+    """Check that the policy of the table of keys can deny it to all principals of teams."""
+    door = spec.front_door
+    if door is None or door.identity.api_keys is None:
+        return
+    principals = {arn for _, team in usable(spec.teams) for arn in team.principals}
+    size = _POLICY_BYTES + sum(len(arn) + _QUOTED for arn in principals)
+    if size > MAX_POLICY_BYTES:
+        message = (
+            f"got {len(principals)} principals, which need a policy of {size:,} bytes for the table of API "
+            f"keys; DynamoDB allows {MAX_POLICY_BYTES:,}: use roles that several people share"
+        )
+        yield Finding(("spec", "teams"), message)
 
 
 def _issuers(spec: Spec) -> Iterator[tuple[Path, str]]:
