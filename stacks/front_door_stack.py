@@ -23,6 +23,7 @@ from inference_constructs.front_door import (
     DoorStore,
     DoorTargets,
     LedgerCache,
+    LedgerReconciliation,
     UsageStream,
     WatchedObject,
 )
@@ -121,6 +122,15 @@ class FrontDoorStack(cdk.Stack):
                 earlier=[targets.rule, ledger, usage, watched],
             ),
         )
+        LedgerReconciliation(
+            self,
+            "Reconciliation",
+            platform=door.configuration.platform,
+            store=store,
+            time_zone=door.configuration.time_zone,
+        )
+        #: Name of the stream of usage records.
+        self.usage_stream = usage.stream_name
         #: What the stacks of models need to know.
         self.access = DoorAccess(
             target_group_arn=targets.target_group_arn if takes_old_names else None,

@@ -19,9 +19,8 @@ from front_door.ledger_counters import Budgets, changed_key
 from front_door.replicas import Replicas
 from front_door.store import LedgerStore, StoreLostError
 from inference_contracts import door_names
+from inference_contracts.door_ledger import NUMBERS
 
-#: Numbers of a counter, with their names in the store (`ledger_scripts`).
-NUMBERS: Final = ("d", "D", "e", "E", "m", "M", "p", "P")
 #: Time between two checkpoints: what is spent in it is the most that an empty store forgets.
 CHECKPOINT_SECONDS: Final = 2.0
 _UNLIMITED_SECONDS: Final = 60.0

@@ -12,7 +12,7 @@ from typing import Final
 
 from front_door.ledger import SETTLED_NUMBERS, Exceeded
 from front_door.ledger_counters import LedgerCounter, LedgerSlot
-from front_door.windows import Windows
+from inference_contracts.door_ledger import Windows
 
 _MOST_COUNTERS: Final = 100_000
 

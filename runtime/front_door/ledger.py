@@ -14,7 +14,7 @@ from zoneinfo import ZoneInfo
 from front_door.ledger_counters import LedgerCounter, LedgerSlot
 from front_door.ledger_scripts import CHARGE, RESERVE, RESTORE, SEED, SETTLE
 from front_door.store import LedgerStore, StoreLostError, Word
-from front_door.windows import Windows, windows_at
+from inference_contracts.door_ledger import Windows, windows_at
 
 #: Largest difference between the clocks of store and replica at which a new day may begin.
 CLOCK_SECONDS: Final = 300.0

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from inference_contracts.door_configuration import BudgetScope, DoorBudget, DoorConfiguration
+from inference_contracts.door_ledger import model_tag, team_tag
 
 #: Stands for no limit in the scripts.
 _NONE: Final = -1
@@ -96,16 +97,6 @@ class LedgerSlot:
 def changed_key(tag: str) -> str:
     """Return the key of the set of counters that the next checkpoint writes."""
     return f"{tag}:changed"
-
-
-def team_tag(team: str) -> str:
-    """Return what the keys of a team begin with."""
-    return f"door:{{{team}}}"
-
-
-def model_tag(model: str) -> str:
-    """Return what the keys of a model begin with. No team has a slash in its name."""
-    return f"door:{{/{model}}}"
 
 
 class Budgets:

@@ -279,6 +279,24 @@ def test_usage_records_are_compressed_encrypted_and_partitioned_by_day(templates
     assert not {"s3:GetObject", "s3:DeleteObject"} & rights.keys()
 
 
+def test_ledger_and_records_are_compared_twice_a_day_by_what_only_reads(templates: Templates) -> None:
+    """Red if the comparison may change what it compares, or would run in another time zone than budgets."""
+    schedule = templates.only("AWS::Scheduler::Schedule", STACK)
+    assert schedule["ScheduleExpression"] == "cron(0 4,16 * * ? *)"
+    zone = schedule["ScheduleExpressionTimezone"]
+    [function] = [
+        each
+        for each in templates.properties("AWS::Lambda::Function", STACK)
+        if each["Handler"] == "door_reconciliation.handler.handle"
+    ]
+    variables = function["Environment"]["Variables"]
+    assert variables["DOOR_TIME_ZONE"] == zone == watched(templates)["policy"]["time_zone"]
+    rights = allowed(policies(templates, "ReconciliationCompareRole"))
+    own = {name for name in rights if not name.startswith(("logs:", "sqs:"))}
+    assert own == {"dynamodb:Scan", "s3:GetObject", "s3:ListBucket", "kms:Decrypt"}
+    assert all(arn.endswith("/usage/*") for arn in rights["s3:GetObject"])
+
+
 def bucket(templates: Templates, prefix: str) -> Resource:
     found: list[Resource] = [
         resource

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from inference_constructs.front_door.door_store import AuditBucket, DoorStore, UsageBucket
     from inference_constructs.front_door.door_tables import DoorKeyTable, DoorLedgerTable
     from inference_constructs.front_door.ledger_cache import LedgerCache
+    from inference_constructs.front_door.ledger_reconciliation import LedgerReconciliation, UsageAlarms
     from inference_constructs.front_door.usage_stream import UsageStream
     from inference_constructs.front_door.watched_object import WatchedObject
 else:
@@ -25,6 +26,8 @@ __all__ = [
     "DoorStore",
     "DoorTargets",
     "LedgerCache",
+    "LedgerReconciliation",
+    "UsageAlarms",
     "UsageBucket",
     "UsageStream",
     "WatchedObject",

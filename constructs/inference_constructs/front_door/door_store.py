@@ -236,6 +236,42 @@ class DoorStore:
             resource_arns=[self._table_arn(self.ledger_table)],
         )
 
+    def grant_compare(self, grantee: iam.IGrantable) -> tuple[iam.Grant, ...]:
+        """Allow reading all checkpoints of the ledger and all usage records, and writing nothing.
+
+        Parameters
+        ----------
+        grantee
+            Principal that gets the permissions.
+        """
+        stack = self._stack
+        bucket = f"arn:{stack.partition}:s3:::{self.usage_bucket}"
+        services = [f"{each}.{stack.region}.{stack.url_suffix}" for each in ("dynamodb", "s3")]
+        return (
+            iam.Grant.add_to_principal(
+                grantee=grantee,
+                actions=["dynamodb:Scan"],
+                resource_arns=[self._table_arn(self.ledger_table)],
+            ),
+            iam.Grant.add_to_principal(
+                grantee=grantee,
+                actions=["s3:GetObject"],
+                resource_arns=[f"{bucket}/{USAGE_PREFIX}*"],
+            ),
+            iam.Grant.add_to_principal(
+                grantee=grantee,
+                actions=["s3:ListBucket"],
+                conditions={"StringLike": {"s3:prefix": f"{USAGE_PREFIX}*"}},
+                resource_arns=[bucket],
+            ),
+            iam.Grant.add_to_principal(
+                grantee=grantee,
+                actions=["kms:Decrypt"],
+                conditions={"StringEquals": {"kms:ViaService": services}},
+                resource_arns=[self.encryption_key.key_arn],
+            ),
+        )
+
     def grant_use_key(self, grantee: iam.IGrantable, *services: str) -> iam.Grant:
         """Allow using the key through these services only.
 

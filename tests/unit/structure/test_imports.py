@@ -49,6 +49,7 @@ ALLOWED = {
     "runtime/request_filter": {"request_filter", CONTRACTS},
     # Takes tokens of the ledger's store as the signals' client does.
     "runtime/front_door": {"front_door", "signals", CONTRACTS},
+    "runtime/door_reconciliation": {"door_reconciliation", CONTRACTS},
     "runtime/key_api": {"key_api", CONTRACTS},
     "runtime/batch": {"batch", "signals", CONTRACTS},
     "runtime/streaming": {"streaming", "signals", CONTRACTS},
@@ -86,7 +87,7 @@ PROGRAMS = (
     *("batch", "benchmark", "canary", "capacity_shift", "certificate_files", "gpu_health", "image_build"),
     "operations",
     *("discovery_roles", "door_certificates", "request_filter", "signals", "streaming", "task_start"),
-    *("front_door", "key_api", "task_targets", "watched_object", "weights"),
+    *("door_reconciliation", "front_door", "key_api", "task_targets", "watched_object", "weights"),
 )
 #: Folders of the packages that other code imports.
 PACKAGES = (

@@ -1,10 +1,34 @@
-"""Days and months of budgets: calendar days and months of the platform's time zone."""
+"""What the ledger of the front door and its checkpoints are made of: windows, keys and numbers.
+
+Days and months of budgets are calendar days and months of the platform's time zone.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Final
 from zoneinfo import ZoneInfo
+
+#: Numbers of a counter that a checkpoint has: first second of a day and what was spent in it, the same of the
+#: last day before with spending, and the same of the month and of that before.
+NUMBERS: Final = ("d", "D", "e", "E", "m", "M", "p", "P")
+
+
+def team_tag(team: str) -> str:
+    """Return what the keys of a team begin with. It is the key of the team's own counter too."""
+    return f"door:{{{team}}}"
+
+
+def model_tag(model: str) -> str:
+    """Return what the keys of a model begin with. No team has a slash in its name."""
+    return f"door:{{/{model}}}"
+
+
+def team_of(tag: str) -> str | None:
+    """Return the team whose keys begin so. None if they are those of a model."""
+    name = tag.removeprefix("door:{").removesuffix("}")
+    return None if name.startswith("/") else name
 
 
 @dataclass(frozen=True, slots=True)
