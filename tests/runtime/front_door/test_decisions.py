@@ -18,9 +18,9 @@ from front_door.log_line import cost_of, read_line
 from front_door.reservations import Promise, Signer
 from front_door.router import NoRoom, choose_target, home_of
 from front_door.target_load import TargetLoads
-from front_door.windows import windows_at
 
 from inference_contracts.door_configuration import DoorBudget, DoorTarget
+from inference_contracts.door_ledger import windows_at
 from tests.runtime.front_door.policy_process import CHAT, PRICES, a_configuration, a_model
 
 PROMISE = Promise(

@@ -13,9 +13,9 @@ from front_door.ledger import Exceeded, Ledger, Reservation, Unreserved
 from front_door.ledger_counters import Budgets, LedgerSlot
 from front_door.ledger_scripts import ALL
 from front_door.store import LedgerStore, StorePlace
-from front_door.windows import windows_at
 
 from inference_contracts.door_configuration import DoorBudget
+from inference_contracts.door_ledger import windows_at
 from inference_local.emulator.serverless_cache.valkey_server import ValkeyServer
 from tests.runtime.front_door.policy_process import a_configuration
 
