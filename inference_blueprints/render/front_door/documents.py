@@ -12,6 +12,7 @@ from typing import Any, Final
 from inference_blueprints.render.envoy import parts
 from inference_blueprints.render.envoy.parts import Document
 from inference_blueprints.render.front_door.connections import door_listener
+from inference_blueprints.render.front_door.metrics import administration_cluster, metrics_listener
 from inference_blueprints.render.front_door.overload import overload_manager
 from inference_blueprints.render.front_door.places import DoorPlaces, UpstreamPlace
 from inference_blueprints.render.front_door.routes import BATCH_CLUSTER
@@ -82,7 +83,13 @@ def _bootstrap(plan: DoorPlan, places: DoorPlaces) -> Document:
         },
         "overload_manager": overload_manager(plan.memory_mib),
         "static_resources": {
-            "clusters": [parts.cluster(door_headers.POLICY_CLUSTER, [parts.pipe(places.policy_socket)])]
+            "clusters": [
+                parts.cluster(door_headers.POLICY_CLUSTER, [parts.pipe(places.policy_socket)]),
+                administration_cluster(places.admin_socket),
+            ],
+            "listeners": [metrics_listener(places.address, places.metrics_port)]
+            if places.metrics_port
+            else [],
         },
     }
 

@@ -52,4 +52,5 @@ class DoorPlaces:
     trusted_hops: int = 0
     """Load balancers in front of the door, whose ``x-forwarded-for`` is believed."""
     metrics_port: int | None = None
-    """Port at `address` for Prometheus: Envoy's metrics and the policy's. None without."""
+    """Port at `address` for Prometheus: the policy's metrics at ``/metrics``, Envoy's at ``/metrics/envoy``.
+    None without."""

@@ -120,6 +120,12 @@ def reply(
         handler.wfile.write(body)
 
 
+def hang_up(handler: BaseHTTPRequestHandler) -> None:
+    """Close the connection without an answer."""
+    handler.close_connection = True
+    handler.connection.shutdown(socket.SHUT_RDWR)
+
+
 def stream(handler: BaseHTTPRequestHandler, parts: Sequence[bytes]) -> None:
     """Answer with a stream of events, in these parts."""
     handler.send_response(200)
@@ -205,7 +211,7 @@ class Door:
 
     def __init__(self, folder: Path, plan: DoorPlan) -> None:
         self.folder, self.plan = folder, plan
-        self.port, self.one, self.two = free_ports(3)
+        self.port, self.one, self.two, self.metrics = free_ports(4)
         self.policy, self.engine = StandIn(admitted), StandIn(echoed)
         self.places = DoorPlaces(
             address=LOOPBACK,
@@ -215,6 +221,9 @@ class Door:
             policy_socket=str(folder / "policy.sock"),
             admin_socket=str(folder / "admin.sock"),
             access_log=str(folder / "access.log"),
+            metrics_port=self.metrics,
+            batch=UpstreamPlace(LOOPBACK, self.two, server_name="batch.example.com"),
+            batch_prefix="/prod",
             clusters={"one": UpstreamPlace(LOOPBACK, self.one), "two": UpstreamPlace(LOOPBACK, self.two)},
         )
 

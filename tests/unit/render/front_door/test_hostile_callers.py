@@ -21,6 +21,7 @@ from tests.unit.render.front_door.door_process import (
     Seen,
     echoed,
     event,
+    hang_up,
     reply,
     running_door,
     stream,
@@ -156,7 +157,7 @@ def test_no_decision_is_a_refusal(door: Door) -> None:
     try:
         door.policy.answer = lambda handler, _: reply(handler, 500, b"Traceback: secret")
         broken = door.ask("POST", CHAT, {"model": "m"})
-        door.policy.answer = lambda handler, _: handler.connection.close()
+        door.policy.answer = lambda handler, _: hang_up(handler)
         gone = door.ask("POST", CHAT, {"model": "m"})
         door.policy.answer = lambda handler, _: reply(handler, 200)
         nowhere = door.ask("POST", CHAT, {"model": "m"})
