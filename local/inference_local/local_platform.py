@@ -19,7 +19,6 @@ from inference_local.processes.child_processes import ProcessGroup, Restarts
 from inference_local.run_state import RunningBatch, RunningDoor, RunningSignals
 from inference_local.run_steps import (
     BATCH_JOBS,
-    CALLERS,
     CONTROL_PLANE,
     EMULATOR,
     FRONT_DOOR,
@@ -136,6 +135,12 @@ class LocalPlatform:
     def has_front_door(self) -> bool:
         """Whether callers come through a front door."""
         return self._plan.front_door is not None
+
+    @property
+    def has_callers(self) -> bool:
+        """Whether callers of the front door can be tried here: this machine signs no tokens."""
+        door = self._plan.front_door
+        return door is not None and door.configuration.api_keys
 
     @property
     def runs_batch(self) -> bool:
@@ -360,22 +365,14 @@ class LocalPlatform:
         return outcomes
 
     def run_front_door(self, steps: Steps) -> FrontDoorOutcome | None:
-        """Let all teams call through the front door while a replica is killed. Return None without a door.
+        """Let all teams call through the front door while a replica is killed. Return None without callers.
 
-        steps: Where progress is shown: one step, if there is a door.
-        Raises RuntimeError before `deploy`. Raises ProcessDied if a process ends that was not killed. Raises
-            NotReady if a killed replica does not start again.
+        steps: Where progress is shown: one step, if there are callers.
+        Raises ProcessDied if a process ends that was not killed. Raises NotReady if a killed replica does not
+            start again.
         """
-        if not self.has_front_door:
-            return None
-        if self._front_door is None:
-            raise RuntimeError("the front door does not run")
-        with steps.step(CALLERS) as step:
-            outcome = self._front_door.run(
-                lambda what: step.update(detail=what), timed=self._engines.has_times
-            )
-            step.result = f"{outcome.requests} requests, {outcome.failures} failed, {outcome.refused} refused"
-        return outcome
+        door = self._front_door if self.has_callers else None
+        return platform_steps.call_front_door(steps, door, timed=self._engines.has_times) if door else None
 
     def kill_workers(self, steps: Steps, *, replace: bool) -> tuple[WorkerLoss, ...]:
         """Kill one worker process per role while streams are in flight, and count their outcomes.
@@ -441,19 +438,20 @@ class LocalPlatform:
         plan = self._plan.front_door
         if plan is None:
             return None
-        from inference_local.front_door.front_door_run import start_front_door
+        from inference_local.front_door.front_door_run import FrontDoorParts, start_front_door
 
+        parts = FrontDoorParts(
+            self._loaded.blueprint,
+            plan,
+            self.serving,
+            self._deployed(),
+            self._batch.running if self._batch else None,
+            self._directory / "front-door",
+            self._processes,
+        )
         with steps.step(FRONT_DOOR) as step:
-            self._front_door = start_front_door(
-                self._loaded.blueprint,
-                plan,
-                self.serving,
-                self._deployed(),
-                directory=self._directory / "front-door",
-                processes=self._processes,
-                port=self._port,
-                enter=self._resources.enter_context,
-                on_progress=lambda what: step.update(detail=what),
+            self._front_door = self._resources.enter_context(
+                start_front_door(parts, self._port, lambda what: step.update(detail=what))
             )
             step.result = self._front_door.door.base_url
         return self._front_door

@@ -7,12 +7,24 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from inference_blueprints.measure.statistics import amount
 from inference_local.processes.child_processes import ProcessGroup
-from inference_local.run_steps import CONTROL_PLANE, PROMETHEUS, STACKS, TEMPLATES, Step, Steps, shown
+from inference_local.run_steps import (
+    CALLERS,
+    CONTROL_PLANE,
+    PROMETHEUS,
+    STACKS,
+    TEMPLATES,
+    Step,
+    Steps,
+    shown,
+)
 
 if TYPE_CHECKING:
     from inference_blueprints.operate.cloudformation.stack_events import ResourceEvent
     from inference_local.emulator.emulator import Emulator
+    from inference_local.front_door.front_door_outcome import FrontDoorOutcome
+    from inference_local.front_door.front_door_run import LocalFrontDoor
     from inference_local.prometheus.local_prometheus import LocalPrometheus, ScrapeTarget
 
 _KEPT = {"run.lock", "state.json"}
@@ -74,6 +86,20 @@ def deploy_stacks(steps: Steps, emulator: Emulator, assembly: Path, log_path: Pa
         ready = _ReadyResources(step, sum(resource_counts(assembly).values()))
         deploy(emulator, assembly, log_path=log_path, on_line=lambda _: None, on_event=ready.show)
         step.result = f"{ready.complete} resources"
+
+
+def call_front_door(steps: Steps, door: LocalFrontDoor, *, timed: bool) -> FrontDoorOutcome:
+    """Let all teams call through a front door while a replica is killed.
+
+    timed: Whether times of answers mean something.
+    """
+    with steps.step(CALLERS) as step:
+        outcome = door.run(lambda what: step.update(detail=what), timed=timed)
+        step.result = (
+            f"{amount(outcome.requests, 'request')}, {amount(outcome.failures, 'failure')}, "
+            f"{outcome.refused} refused"
+        )
+    return outcome
 
 
 def start_prometheus(

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import os
-import shlex
-import shutil
-import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
@@ -21,16 +18,15 @@ from inference_blueprints.measure.statistics import amount
 from inference_blueprints.report.plan.short_plan import headline
 from inference_blueprints.report.plan.summary import summarise
 from inference_blueprints.serving.plan import build_plan
-from inference_blueprints.spec.source import shipped
 from inference_contracts.errors import UserError
 from inference_local.environments.run_requirements import check_machine, skipped_steps
 from inference_local.local_platform import Deployed, LocalPlatform
 from inference_local.processes.child_processes import ProcessDied
 from inference_local.processes.interruption import Interrupted
-from inference_local.report.report_builder import curl_line
 from inference_local.report.report_types import ModelRun, Report
-from inference_local.report.terminal import Answering, print_answering, print_report, print_summary
-from inference_local.run_state import RunningDoor, RunningModel, RunState, claim
+from inference_local.report.terminal import print_report, print_summary
+from inference_local.run_lines import next_steps, say_answering, say_door, usage
+from inference_local.run_state import RunningModel, RunState, claim
 from inference_local.run_steps import (
     BATCH_BESIDE,
     BATCH_JOBS,
@@ -49,7 +45,6 @@ from inference_local.run_steps import (
 from inference_local.serving.engine_kind import EngineKind
 from inference_local.serving.engine_kinds import ENGINE_KINDS, engine_kind
 from inference_local.serving.engine_names import EngineName
-from inference_local.serving.local_endpoint import LocalEndpoint
 from inference_local.serving.platform_parts import PlatformPart
 from inference_local.serving.readiness import NotReady
 from inference_local.serving.serving_parts import in_short
@@ -124,8 +119,8 @@ def run(
                 )
                 right.publish(ready)
                 if deployed.door is not None:
-                    _say_door(deployed.door, run_directory.resolve() / "front-door" / "logs", console)
-                for line in _usage(deployed, run_directory):
+                    say_door(deployed.door, run_directory.resolve() / "front-door" / "logs", console)
+                for line in usage(deployed, run_directory):
                     console.print(line, soft_wrap=True, markup=False, highlight=False)
                 report, parts = _load(
                     loaded,
@@ -138,7 +133,7 @@ def run(
                     seconds=seconds,
                     replaced=keep,
                 )
-                _show(report, run_directory, console, full=full, further=_next(loaded, ready, keep=keep))
+                _show(report, run_directory, console, full=full, further=next_steps(loaded, ready, keep=keep))
                 reported(report)
                 platform.check()
                 if keep:
@@ -160,7 +155,7 @@ def _serve(platform: LocalPlatform, steps: Steps, state: RunState, console: Cons
         console.print(f"{names}: {in_short(serving.deployments)}; log: {shown(serving.logs)}", markup=False)
         console.print("The front door follows the stacks. Ctrl-C ends everything.")
     else:
-        _say_answering(platform, endpoints, console)
+        say_answering(platform, endpoints, console)
     return replace(
         state,
         models=tuple(
@@ -171,44 +166,6 @@ def _serve(platform: LocalPlatform, steps: Steps, state: RunState, console: Cons
         replacements=serving.replacements(),
         processes=serving.served_processes(),
     )
-
-
-def _say_answering(platform: LocalPlatform, endpoints: Sequence[LocalEndpoint], console: Console) -> None:
-    """Print the endpoint of each model."""
-    serving = platform.serving
-    print_answering(
-        [
-            Answering(
-                each.model,
-                each.base_url,
-                curl_line(each.base_url, each.model, serving.images_of(each.model)),
-            )
-            for each in endpoints
-        ],
-        in_short(serving.deployments),
-        _seconds_since_start(),
-        shown(serving.logs),
-        console,
-    )
-    console.print("All else follows while you try it. Ctrl-C ends everything.")
-
-
-def _say_door(door: RunningDoor, logs: Path, console: Console) -> None:
-    """Print the address of the front door, and a command that asks it with a key."""
-    curl = curl_line(door.base_url, door.model, key=door.keys.get(door.team))
-    print_answering(
-        [Answering("front door", door.base_url, curl)],
-        f"Envoy and policy real, key of team {door.team}",
-        _seconds_since_start(),
-        shown(logs),
-        console,
-    )
-
-
-def _seconds_since_start() -> float:
-    """Return how long this process runs, with the start of its interpreter (field 22 of proc_pid_stat(5))."""
-    fields = Path("/proc/self/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
-    return time.clock_gettime(time.CLOCK_BOOTTIME) - int(fields[19]) / os.sysconf("SC_CLK_TCK")
 
 
 def _load_titles(loaded: LoadedBlueprint, platform: LocalPlatform, kind: EngineKind) -> Iterator[str]:
@@ -226,7 +183,7 @@ def _load_titles(loaded: LoadedBlueprint, platform: LocalPlatform, kind: EngineK
         yield PAGES
     if spec.streaming:
         yield CLICKS
-    if platform.has_front_door:
+    if platform.has_callers:
         yield CALLERS
     if platform.runs_batch and not platform.is_controlled:
         yield BATCH_JOBS
@@ -363,34 +320,6 @@ def replay_again(
     )
     _show(report, run_directory, console, full=full)
     return report
-
-
-def _usage(deployed: Deployed, run_directory: Path) -> tuple[str, ...]:
-    """Return how to use the batch API and the signal store."""
-    from inference_local.batch.batch_job import usage_lines
-    from inference_local.signal_store import signals_usage_lines
-
-    program = _program()
-    batch = usage_lines(deployed.batch, run_directory, program) if deployed.batch else ()
-    signals = signals_usage_lines(deployed.signals, run_directory, program) if deployed.signals else ()
-    return (*batch, *signals)
-
-
-def _program() -> str:
-    """Return how this shell calls the command: `make run` needs no folder of it on the PATH."""
-    return "blueprints" if shutil.which("blueprints") else shlex.quote(shown(Path(sys.argv[0]).absolute()))
-
-
-def _next(loaded: LoadedBlueprint, state: RunState, *, keep: bool) -> tuple[tuple[str, str], ...]:
-    """Return what still answers, and what to do next."""
-    addresses = [state.door.base_url] if state.door else [model.base_url for model in state.models]
-    up = ("still up", f"{', '.join(addresses)} until Ctrl-C")
-    names = {str(path): name for name, path in shipped().items()}
-    file = names.get(loaded.file, loaded.file)
-    return (
-        *((up,) if keep else ()),
-        ("next", f"{_program()} plan {file} says what it needs and costs in an account"),
-    )
 
 
 def _show(

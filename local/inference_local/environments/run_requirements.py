@@ -77,6 +77,10 @@ def skipped_steps(blueprint: Blueprint, *, simulated: bool = True) -> Iterator[s
     if reason and callers:
         yield f"skipped here: {' and '.join(callers)}: {reason}"
     spec = blueprint.spec
+    if spec.front_door and spec.front_door.identity.api_keys is None:
+        yield (
+            "skipped here: calls through the front door: it admits no API keys, and nobody signs tokens here"
+        )
     is_shared = any(pool.shared is not None for pool in spec.pools)
     if is_shared and spec.gpu_health:
         yield "skipped here: GPU health: its stand-in for the cluster knows no pool that models share"

