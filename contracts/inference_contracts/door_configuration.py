@@ -7,20 +7,23 @@ nano-dollars (a billion of them are one US dollar), so that one token has a whol
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final, Literal
 
+from inference_contracts.door_terms import NANO, BudgetScope, Enforcement, StoreLoss
 from inference_contracts.json_record import JsonRecord
 
-#: Nano-dollars of one US dollar.
-NANO: Final = 1_000_000_000
-
-#: What a budget limits.
-BudgetScope = Literal["team", "project", "key", "model"]
-#: When a budget refuses: before the request that would pass it, or after it has been passed.
-Enforcement = Literal["before", "after"]
-#: What happens to requests while the store of the ledger does not answer: all are refused with 503, or each
-#: replica admits requests up to its share of a stated allowance.
-StoreLoss = Literal["refuse", "admit"]
+__all__ = [
+    "NANO",
+    "BudgetScope",
+    "DoorBudget",
+    "DoorConfiguration",
+    "DoorIssuer",
+    "DoorModel",
+    "DoorPrices",
+    "DoorTarget",
+    "DoorTeam",
+    "Enforcement",
+    "StoreLoss",
+]
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from inference_contracts.door_configuration import DoorConfiguration
 from inference_contracts.records import dataclass
+
+if TYPE_CHECKING:
+    from inference_contracts.door_configuration import DoorConfiguration
 
 
 @dataclass(frozen=True, slots=True)

@@ -82,7 +82,7 @@ def test_every_rule_has_a_case_that_breaks_it(monkeypatch: pytest.MonkeyPatch) -
         return check
 
     recorded = tuple(record(rule) for rule in all_rules())
-    monkeypatch.setattr("inference_blueprints.spec.rule_table.all_rules", lambda: recorded)
+    monkeypatch.setattr("inference_blueprints.spec.rule_table.all_rules", lambda **_: recorded)
     checks = "inference_blueprints.serving.checks.serving_checks.SPEC_CHECKS"
     monkeypatch.setattr(checks, tuple(record(check) for check in SPEC_CHECKS))
     broken = [*HERE.glob("broken/rules_*.yaml")]

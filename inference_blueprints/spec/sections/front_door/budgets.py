@@ -9,7 +9,7 @@ from inference_blueprints.spec.invalid_values import usable
 from inference_blueprints.spec.rule import rule
 from inference_blueprints.spec.types import FrontDoorBudget, Spec
 from inference_blueprints.spec.wording import Path, allowed, quote, suggestion
-from inference_contracts.door_configuration import NANO
+from inference_contracts.door_terms import NANO
 from inference_contracts.errors import Finding
 from inference_contracts.units import MILLION
 
@@ -160,27 +160,6 @@ def prices_are_whole_nano_dollars(spec: Spec) -> Iterator[Finding]:
                     f"ones, so write a multiple of 0.001, such as {max(1, round(nano)) * MILLION / NANO:.10g}"
                 )
                 yield Finding(("spec", "models", index, "rates", key), message)
-
-
-@rule
-def queues_have_prices(spec: Spec) -> Iterator[Finding]:
-    """Check that a queue has prices, and that they are those of its model: there is one price list."""
-    rates = {model.name: model.rates for _, model in usable(spec.models)}
-    for index, queue in usable(spec.batch.queues if spec.batch else ()):
-        path: Path = ("spec", "batch", "queues", index)
-        own = rates.get(queue.model)
-        if queue.rates is None and own is None and queue.model in rates:
-            message = (
-                f"has no 'rates', and model {quote(queue.model)} has none either; add 'rates: "
-                "{usdPerMillionInputTokens: ..., usdPerMillionOutputTokens: ...}' to the model"
-            )
-            yield Finding(path, message)
-        elif queue.rates is not None and own is not None and queue.rates != own:
-            message = (
-                f"got other prices than model {quote(queue.model)} has under its own 'rates', and a request "
-                "has one price; remove these, or make them equal"
-            )
-            yield Finding((*path, "rates"), message)
 
 
 def _budgets(spec: Spec) -> Iterator[tuple[Path, FrontDoorBudget]]:

@@ -109,18 +109,9 @@ def accounts_are_issuers_of_sts(spec: Spec) -> Iterator[Finding]:
 
 
 @rule
-def teams_have_principals(spec: Spec) -> Iterator[Finding]:
-    """Check that teams have the IAM principals by which batch, signals and the front door know them."""
+def principals_may_call(spec: Spec) -> Iterator[Finding]:
+    """Check that some team has IAM principals if these may call the front door."""
     identity = spec.front_door.identity if spec.front_door else None
-    users = [name for name, section in (("batch", spec.batch), ("signalStore", spec.signal_store)) if section]
-    for index, team in usable(spec.teams):
-        if team.principals:
-            continue
-        path = ("spec", "teams", index, "principals")
-        if users or spec.front_door is None:
-            needed = listing(users or ["batch"])
-            message = f"is missing: {needed} knows a team by its IAM roles and users; add at least one ARN"
-            yield Finding(path, message)
     teams = [team for _, team in usable(spec.teams)]
     if identity and identity.iam and teams and not any(team.principals for team in teams):
         message = (

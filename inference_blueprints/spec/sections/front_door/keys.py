@@ -18,7 +18,7 @@ from inference_blueprints.spec.section import (
     UtcTime,
     default,
 )
-from inference_contracts.door_configuration import Enforcement, StoreLoss
+from inference_contracts.door_terms import Enforcement, StoreLoss
 
 
 class ApiKeys(Section):
