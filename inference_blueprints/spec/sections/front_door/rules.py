@@ -319,6 +319,27 @@ def _may_be_empty(deployment: Deployment) -> bool:
 
 
 @rule
+def platform_callers_reach_their_models(spec: Spec) -> Iterator[Finding]:
+    """Check that what has no key reaches the models: the door would refuse it, unseen."""
+    if spec.front_door is None or spec.front_door.old_host_names.models:
+        return
+    canary = spec.observability.canary if spec.observability else None
+    callers = {
+        "the canary": canary is not None,
+        "workers of batch": bool(spec.batch and spec.batch.queues),
+        "streaming jobs": bool(spec.streaming),
+    }
+    found = [name for name, calls in callers.items() if calls]
+    if found:
+        message = (
+            f"{' and '.join(found)} call the models at their own host names, and have no key for the front "
+            "door; set 'oldHostNames: {models: {until: ...}}', which lets everybody in the network call them "
+            "so, or leave these sections out"
+        )
+        yield Finding((*_DOOR, "oldHostNames"), message)
+
+
+@rule
 def old_host_names_end(spec: Spec) -> Iterator[Finding]:
     """Check that the time exists until which old host names lead to the models."""
     names = spec.front_door.old_host_names.models if spec.front_door else None
