@@ -76,7 +76,8 @@ def _doors(draw: Draw, spec: Document) -> Document:
         objectLock=st.sampled_from(["none", "governance"]),
     )
     models = [public for model in spec["models"] for public in draw(_public(model, spec))]
-    old = st.sampled_from([{"door": {}}, {"models": {"until": "2099-01-31T00:00:00Z"}}])
+    to_models = {"models": {"until": "2099-01-31T00:00:00Z"}}
+    old = st.sampled_from([{"door": {}}, to_models])
     found: Document = draw(
         _some(
             host=st.just("gate"),
@@ -87,6 +88,9 @@ def _doors(draw: Draw, spec: Document) -> Document:
             oldHostNames=old,
         )
     )
+    without_key = (spec.get("batch"), spec.get("streaming"), spec.get("observability", {}).get("canary"))
+    if any(each is not None for each in without_key):
+        found["oldHostNames"] = to_models
     # Without names, each model that always has workers has its own.
     found |= draw(losses)
     return found | ({"models": models} if models and draw(st.booleans()) else {})
