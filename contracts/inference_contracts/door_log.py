@@ -39,6 +39,7 @@ FIELDS: Final = {
     "project": _decided(door_headers.PROJECT),
     "key": _decided(door_headers.KEY),
     "caller": _decided(door_headers.CALLER),
+    "user": _decided(door_headers.USER),
     "model": _decided(door_headers.PUBLIC),
     "target": _decided(door_headers.TARGET),
     "stream": f"%DYNAMIC_METADATA({USAGE_NAMESPACE}:stream)%",

@@ -47,6 +47,8 @@ class UsageRecord(JsonRecord):
     reservation: str = ""
     """Identifier of the reservation in the ledger, unique in the platform. Firehose may deliver a record
     twice (Amazon Data Firehose Developer Guide, "Data delivery failure handling"): readers count one."""
+    user: str | None = None
+    """End user, as the request names it in its field `user`. Callers choose it."""
     day: int = 0
     month: int = 0
     """`day`, `month`: First second, since 1970, of the day and the month of the ledger that were charged."""

@@ -30,6 +30,9 @@ _CONVERSATION: Final = tuple(
     name.encode() for name in (SESSION_HEADER.lower(), door_headers.CACHE_KEY, door_headers.USER)
 )
 _PROJECT_FORM: Final = re.compile(r"[A-Za-z0-9._-]{1,64}")
+_USER: Final = door_headers.USER.encode()
+#: Characters of a user that are recorded.
+_LONGEST_USER: Final = 128
 _LONGEST_NUMBER: Final = 12
 #: Largest number of answers: of `n`, which OpenAI bounds by 128
 #: (https://platform.openai.com/docs/api-reference/chat/create), times the prompts of a body.
@@ -64,6 +67,8 @@ class AskedRequest:
     """What its conversation is known by. Empty if nothing says it."""
     project: str | None
     """Project that the caller names."""
+    user: str | None
+    """End user that the caller names, in printable characters."""
 
 
 def read_request(path: str, headers: Mapping[bytes, bytes]) -> AskedRequest:
@@ -99,6 +104,7 @@ def read_request(path: str, headers: Mapping[bytes, bytes]) -> AskedRequest:
         headers.get(_STORED) == b"true",
         next((text for name in _CONVERSATION if (text := _text(headers, name))), ""),
         _project(headers),
+        (_text(headers, _USER) or "")[:_LONGEST_USER] or None,
     )
 
 

@@ -59,6 +59,7 @@ class EndedRequest:
         return UsageRecord(
             id=self.text("id") or "",
             reservation=self.promise.id,
+            user=self.text("user"),
             day=self.promise.team.day,
             month=self.promise.team.month,
             time=self.text("start") or "",

@@ -176,6 +176,7 @@ class Policy:
             door_headers.RESERVED: str(promise.nano),
             door_headers.PRIORITY: str(priority),
             **_of_caller(caller, project),
+            **({door_headers.USER: request.user} if request.user else {}),
         }
 
     async def _reserve(

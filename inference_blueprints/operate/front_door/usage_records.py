@@ -39,7 +39,7 @@ GROUPS: Final[dict[str, Callable[[UsageRecord], str]]] = {
     "project": lambda record: f"{record.team}/{record.project}" if record.project else f"{record.team}/-",
     "key": lambda record: record.key or "-",
     "model": lambda record: record.model,
-    "user": lambda record: record.caller or record.key or "-",
+    "user": lambda record: record.user or record.caller or record.key or "-",
 }
 
 

@@ -176,6 +176,15 @@ def test_rows_are_told_apart_and_sorted_by_cost(
     assert [[row[each] for each in by] for row in rows] == expected
 
 
+def test_users_are_those_that_requests_name(run: Run, bucket: Bucket) -> None:
+    when = at("2026-10-04T10:00:00")
+    bucket.add(
+        "2026-10-04", *(record(when, user=user, cost_nano=user.count("a")) for user in ("anna", "otto"))
+    )
+    rows = document(run, "--month", "2026-10", "--by", "user")["rows"]
+    assert [row["user"] for row in rows] == ["anna", "otto"]
+
+
 def test_failed_and_cut_answers_are_counted(run: Run, bucket: Bucket) -> None:
     when = at("2026-10-04T10:00:00")
     bucket.add(

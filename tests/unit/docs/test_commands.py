@@ -34,8 +34,6 @@ KINDS = {
         r"blueprints (synth|bootstrap|deploy|diff|charts|image-cache|upgrade|doctor|verify|costs|prune"
         r"|destroy|take-over|local|tune|benchmark|token|batch|signals|streaming|capacity|models|keys|usage)\b"
     ),
-    # Run with an emulated account, one after the other: test_keys_page.py.
-    "keys": r"blueprints (keys|usage)\b",
     # Held to AWS's own model: test_keys_page.py.
     "federation": r"aws iam (enable|get)-outbound-web-identity-federation(-info)?$",
     # Targets, checked to exist in the Makefile; the integration run or a person's hands run them.

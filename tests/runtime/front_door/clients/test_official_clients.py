@@ -209,7 +209,7 @@ def test_usage_records_are_the_ledger(door: RunningDoor) -> None:
     key = secret.split("-")[1]
     with door.client(secret) as caller:
         for number in range(6):
-            caller.chat.completions.create(**QUESTION)
+            caller.chat.completions.create(**QUESTION, user=f"user-{number % 2} of 'shop'")
             if number % 2:
                 list(caller.chat.completions.create(**QUESTION, stream=True))
     assert door.wait_until(lambda: sum(each.key == key for each in _delivered(door)) == 9) < 20
@@ -226,3 +226,9 @@ def test_usage_records_are_the_ledger(door: RunningDoor) -> None:
     assert (row.requests, row.nano) == (9, 9 * cost)
     assert (int(ledger["M"]), int(ledger["m"])) == (row.nano, int(window.start.timestamp()))
     assert len({each.reservation for each in records}) == 9
+    users = add_up(of_month(records, window), ["user"])
+    assert {row.names[0]: row.requests for row in users} == {
+        "user-0 of 'shop'": 3,
+        "user-1 of 'shop'": 3,
+        key: 3,
+    }
