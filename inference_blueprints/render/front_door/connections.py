@@ -18,13 +18,13 @@ from inference_blueprints.serving.types.front_door import DoorPlan
 from inference_contracts import door_headers
 
 #: Longest time without a byte in a request or an answer. A model may think that long before its first token.
-_IDLE_SECONDS: Final = 600
+IDLE_SECONDS: Final = 600
 #: Longest time without a request on a connection: longer than the load balancer keeps it, which would
 #: otherwise send a request into a connection that ends.
 _CONNECTION_SECONDS: Final = 3900
 #: Time for the head, and for the whole request.
-_HEAD_SECONDS: Final = 10
-_REQUEST_SECONDS: Final = 120
+HEAD_SECONDS: Final = 10
+REQUEST_SECONDS: Final = 120
 _HEADERS_KIB: Final = 32
 _HEADERS: Final = 100
 _STREAMS: Final = 128
@@ -62,9 +62,9 @@ def door_listener(plan: DoorPlan, places: DoorPlaces) -> Document:
             "initial_stream_window_size": _STREAM_WINDOW,
             "initial_connection_window_size": _CONNECTION_WINDOW,
         },
-        stream_idle_timeout=f"{_IDLE_SECONDS}s",
-        request_headers_timeout=f"{_HEAD_SECONDS}s",
-        request_timeout=f"{_REQUEST_SECONDS}s",
+        stream_idle_timeout=f"{IDLE_SECONDS}s",
+        request_headers_timeout=f"{HEAD_SECONDS}s",
+        request_timeout=f"{REQUEST_SECONDS}s",
         early_header_mutation_extensions=[_callers_headers()],
         local_reply_config=local_replies(),
         route_config={
@@ -75,7 +75,6 @@ def door_listener(plan: DoorPlan, places: DoorPlaces) -> Document:
             _readiness(),
             *token_filters(plan.key_sets),
             reading_filter(plan.largest_body_bytes),
-            _callers_address(),
             policy_call(),
             writing_filter(),
             usage_filter(),
@@ -115,24 +114,6 @@ def _callers_headers() -> Document:
             {"append": {"append_action": "ADD_IF_ABSENT", "header": callers}},
             {"remove": "x-request-id"},
         ],
-    )
-
-
-def _callers_address() -> Document:
-    """Tell the policy where a request comes from: it counts wrong keys by address.
-
-    Envoy takes the address from ``x-forwarded-for`` only as far as `DoorPlaces.trusted_hops` says
-    (https://www.envoyproxy.io/docs/envoy/v1.40.0/configuration/http/http_conn_man/headers#x-forwarded-for).
-    """
-    address = {"key": door_headers.ADDRESS, "value": "%DOWNSTREAM_REMOTE_ADDRESS_WITHOUT_PORT%"}
-    return parts.extension(
-        "envoy.filters.http.header_mutation",
-        "filters.http.header_mutation.v3.HeaderMutation",
-        mutations={
-            "request_mutations": [
-                {"append": {"append_action": "OVERWRITE_IF_EXISTS_OR_ADD", "header": address}}
-            ]
-        },
     )
 
 

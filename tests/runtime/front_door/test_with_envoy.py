@@ -26,7 +26,8 @@ from tests.runtime.front_door.policy_process import (
     a_model,
     wait_for,
 )
-from tests.unit.render.front_door.door_process import Door, Seen, echoed, served, small_plan
+from tests.unit.render.front_door.door_process import Door, Seen, echoed, served
+from tests.unit.render.front_door.small_plans import small_plan
 
 pytestmark = pytest.mark.clock
 

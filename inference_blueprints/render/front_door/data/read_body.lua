@@ -181,6 +181,9 @@ end
 
 function envoy_on_request(handle)
   local headers = handle:headers()
+  -- The policy counts wrong keys by address: that of the connection, or what a trusted load balancer says of it.
+  local address = handle:streamInfo():downstreamRemoteAddress()
+  headers:replace("x-door-address", (address:gsub("^%[", ""):gsub("%]?:%d+$", "")))
   if headers:get(":method") ~= "POST" then
     return
   end

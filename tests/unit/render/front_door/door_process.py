@@ -22,12 +22,12 @@ from inference_blueprints.render.front_door.documents import (
     envoy_arguments,
 )
 from inference_blueprints.render.front_door.places import DoorPlaces, UpstreamPlace
-from inference_blueprints.serving.types.front_door import DoorCluster, DoorKeySet, DoorPlan
+from inference_blueprints.serving.types.front_door import DoorPlan
 from inference_contracts import door_headers
-from inference_contracts.door_configuration import DoorConfiguration
 from inference_contracts.door_object import FILES
 from inference_local.processes.child_processes import ProcessGroup
 from inference_local.processes.free_ports import free_ports
+from tests.unit.render.front_door.small_plans import small_plan
 
 LOOPBACK = "127.0.0.1"
 PATIENCE_SECONDS = 60.0
@@ -187,23 +187,6 @@ def echoed(handler: BaseHTTPRequestHandler, seen: Seen) -> None:
     """An engine answers with usage."""
     body = {"object": "chat.completion", "usage": {"prompt_tokens": 7, "completion_tokens": 3}}
     reply(handler, 200, json.dumps(body).encode(), {"content-type": "application/json"})
-
-
-def small_plan(key_sets: tuple[DoorKeySet, ...] = (), largest_body_bytes: int = 1024 * 1024) -> DoorPlan:
-    """Return a plan with two clusters."""
-    configuration = DoorConfiguration(
-        platform="example", models=(), teams=(), budgets=(), issuers=(), api_keys=True
-    )
-    return DoorPlan(
-        host_name="api.example.com",
-        configuration=configuration,
-        clusters=tuple(DoorCluster(name, name, "main", 8000) for name in ("one", "two")),
-        key_sets=key_sets,
-        replicas=2,
-        vcpus=1.0,
-        memory_mib=1024,
-        largest_body_bytes=largest_body_bytes,
-    )
 
 
 class Door:

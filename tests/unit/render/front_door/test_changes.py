@@ -22,8 +22,8 @@ from tests.unit.render.front_door.door_process import (
     echoed,
     reply,
     running_door,
-    small_plan,
 )
+from tests.unit.render.front_door.small_plans import small_plan
 
 pytestmark = pytest.mark.clock
 

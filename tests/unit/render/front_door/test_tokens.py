@@ -11,7 +11,8 @@ import pytest
 from inference_blueprints.serving.types.front_door import DoorKeySet
 from inference_contracts import door_headers
 from tests.unit.render.front_door import tokens
-from tests.unit.render.front_door.door_process import CHAT, Answer, Door, reply, running_door, small_plan
+from tests.unit.render.front_door.door_process import CHAT, Answer, Door, reply, running_door
+from tests.unit.render.front_door.small_plans import small_plan
 from tests.unit.render.front_door.tokens import AUDIENCE, ISSUER, LATER, token
 
 pytestmark = pytest.mark.clock
