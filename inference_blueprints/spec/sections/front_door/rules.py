@@ -9,6 +9,7 @@ from inference_blueprints.spec.invalid_values import usable
 from inference_blueprints.spec.rule import rule
 from inference_blueprints.spec.sections.elasticity.rules import unknown_time_zone
 from inference_blueprints.spec.types import (
+    TARGET_GROUPS_OF_A_RULE,
     BatchQueue,
     Deployment,
     FrontDoorModel,
@@ -48,6 +49,19 @@ def door_has_an_address_of_its_own(spec: Spec) -> Iterator[Finding]:
                 "set another 'frontDoor.host'"
             )
             yield Finding(("spec", "models", index, "name"), message)
+
+
+@rule
+def rules_have_room_for_the_door(spec: Spec) -> Iterator[Finding]:
+    """Check that a model's rule at the load balancer has a target group left for the front door."""
+    for index, model in usable(spec.models):
+        if spec.front_door and len(model.deployments) >= TARGET_GROUPS_OF_A_RULE:
+            message = (
+                f"got {len(model.deployments)} deployments; a rule of the load balancer has "
+                f"{TARGET_GROUPS_OF_A_RULE} target groups, and the front door is one of them: have at most "
+                f"{TARGET_GROUPS_OF_A_RULE - 1}"
+            )
+            yield Finding(("spec", "models", index, "deployments"), message)
 
 
 @rule

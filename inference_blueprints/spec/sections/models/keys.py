@@ -194,6 +194,10 @@ class Engine(Choice):
 
 
 #: Stack of each engine that does not run on Dynamo, if the file names none.
+#: Target groups of a load balancer's rule. The quota cannot be raised
+#: (https://docs.aws.amazon.com/elasticloadbalancing/latest/application/load-balancer-limits.html).
+TARGET_GROUPS_OF_A_RULE: Final = 5
+
 STACK_OF_ENGINE: Final[Mapping[str, str]] = MappingProxyType(
     {"vllmNeuron": "direct", "llamaCpp": "direct", "vllmOmni": "direct"}
 )
@@ -348,8 +352,7 @@ class Model(Section):
     """Images in requests. Without it, the model reads only text."""
     parsers: Parsers | None = None
     """Parsers of reasoning and tool calls. Without it, the catalogue's for the model."""
-    # A load balancer's rule supports five target groups, and this quota cannot be raised.
-    deployments: list[Deployment] = Field(min_length=1, max_length=5)
+    deployments: list[Deployment] = Field(min_length=1, max_length=TARGET_GROUPS_OF_A_RULE)
     """Sets of workers. All of them are behind the model's address, except those that a queue or a streaming
     job names under its own `deployments`."""
     frontend: Frontend | None = None
