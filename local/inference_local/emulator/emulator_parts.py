@@ -46,7 +46,7 @@ def describe(
             f"CloudFormation and the services that it calls, by ministack {version('ministack')}",
         ),
         *_orchestrator(assembly_directory, counts, releases, control_plane=control_plane),
-        *(_caches() if counts[RESOURCE_TYPE] else ()),
+        *(_caches() if _has_signal_store(assembly_directory) else ()),
         *(
             PlatformPart(resource_type, "stubbed", f"{counts[resource_type]}: {stubs[resource_type]}")
             for resource_type in sorted((counts.keys() & stubs.keys()) - made)
@@ -72,6 +72,16 @@ def _orchestrator(
             "no task runs. The processes of models are started from the same plan, and find each other by "
             "files instead of etcd",
         )
+
+
+def _has_signal_store(assembly_directory: Path) -> bool:
+    """Return whether a cache is deployed besides that of a front door, which has a row of its own."""
+    return any(
+        resource["Type"] == RESOURCE_TYPE
+        for path in assembly_directory.glob("*.template.json")
+        if not path.name.endswith("-FrontDoor.template.json")
+        for resource in json.loads(path.read_text())["Resources"].values()
+    )
 
 
 def _caches() -> Iterator[PlatformPart]:

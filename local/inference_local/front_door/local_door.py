@@ -218,7 +218,7 @@ class LocalDoor:
             PlatformPart(
                 "Ledger of the front door",
                 "stand-in",
-                "one Valkey without TLS at a Unix socket, in place of ElastiCache Serverless",
+                "one Valkey without TLS at a Unix socket; the cache of the stack runs, and nobody uses it",
             ),
             PlatformPart(
                 "Keys and usage records of the front door",
