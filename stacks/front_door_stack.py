@@ -25,6 +25,7 @@ from inference_constructs.front_door import (
     LedgerCache,
     LedgerReconciliation,
     UsageStream,
+    UsageTables,
     WatchedObject,
 )
 from inference_constructs.network import Gateway
@@ -77,6 +78,14 @@ class FrontDoorStack(cdk.Stack):
             self,
             "Usage",
             bucket=s3.Bucket.from_bucket_name(self, "UsageBucket", store.usage_bucket),
+            encryption_key=encryption_key,
+        )
+        UsageTables(
+            self,
+            "UsageTables",
+            platform=door.configuration.platform,
+            bucket_name=store.usage_bucket,
+            time_zone=door.configuration.time_zone,
             encryption_key=encryption_key,
         )
         watched = WatchedObject(

@@ -26,6 +26,8 @@ CONFIGURATION_KEY: Final = "configuration.json"
 USAGE_PREFIX: Final = "usage/"
 #: Prefix of records that Firehose could not deliver.
 USAGE_ERRORS_PREFIX: Final = "usage-errors/"
+#: Prefix of results of queries with Athena, which are kept for days.
+QUERY_RESULTS_PREFIX: Final = "query-results/"
 #: Name of the column and partition of the day.
 USAGE_DAY: Final = "date"
 

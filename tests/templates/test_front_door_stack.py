@@ -4,7 +4,9 @@ replaces.
 
 from __future__ import annotations
 
+import base64
 import json
+from dataclasses import fields
 from typing import Any
 
 import pytest
@@ -12,6 +14,7 @@ import pytest
 from inference_catalog.charts import charts
 from inference_contracts.door_headers import READY_PATH
 from inference_contracts.door_names import DOOR_PORT
+from inference_contracts.usage_record import UsageRecord
 from tests.templates.checks.hops import ingress
 from tests.templates.checks.limits import exceeded_limits
 from tests.templates.checks.lint import lint
@@ -352,7 +355,26 @@ def test_without_a_lock_there_is_none_and_usage_is_kept_as_long_as_asked(eks: Te
     assert "ObjectLockConfiguration" not in bucket(eks, "DoorAudit")["Properties"]
     rules = bucket(eks, "DoorUsage")["Properties"]["LifecycleConfiguration"]["Rules"]
     kept = {rule["Prefix"]: rule["ExpirationInDays"] for rule in rules if "Prefix" in rule}
-    assert kept == {"usage/": 400, "usage-errors/": 400}
+    assert kept == {"usage/": 400, "usage-errors/": 400, "query-results/": 7}
+
+
+def test_athena_reads_records_as_they_are_written_and_counts_each_once(eks: Templates) -> None:
+    """Red if a field of a record has no column, or if the view is none that Athena can read."""
+    tables = {
+        each["TableInput"]["Name"]: each["TableInput"] for each in eks.properties("AWS::Glue::Table", STACK)
+    }
+    columns = {each["Name"]: each["Type"] for each in tables["usage"]["StorageDescriptor"]["Columns"]}
+    assert columns.keys() == {field.name for field in fields(UsageRecord)}
+    assert (columns["cost_nano"], columns["stream"], columns["team"]) == ("bigint", "boolean", "string")
+    template = tables["usage"]["Parameters"]["storage.location.template"]
+    assert text(template).endswith("/usage/date=${date}/")
+    original = tables["spent_by_day"]["ViewOriginalText"]
+    encoded = original.removeprefix("/* Presto View: ").removesuffix(" */")
+    view = json.loads(base64.b64decode(encoded))
+    assert view["schema"] == "try_front_door"
+    assert "row_number()" in view["originalSql"]
+    shown = {each["Name"] for each in tables["spent_by_day"]["StorageDescriptor"]["Columns"]}
+    assert shown == {each["name"] for each in view["columns"]} >= {"team", "project", "key", "model", "usd"}
 
 
 def test_pods_wait_for_their_image_rights_and_route(eks: Templates) -> None:

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from inference_constructs.front_door.ledger_cache import LedgerCache
     from inference_constructs.front_door.ledger_reconciliation import LedgerReconciliation, UsageAlarms
     from inference_constructs.front_door.usage_stream import UsageStream
+    from inference_constructs.front_door.usage_tables import UsageTables
     from inference_constructs.front_door.watched_object import WatchedObject
 else:
     __getattr__ = lazy_names(__name__, __file__)
@@ -30,6 +31,7 @@ __all__ = [
     "UsageAlarms",
     "UsageBucket",
     "UsageStream",
+    "UsageTables",
     "WatchedObject",
     "isolate_keys",
 ]

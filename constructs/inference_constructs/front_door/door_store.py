@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Final, Literal
 
 import aws_cdk as cdk
 from aws_cdk import aws_iam as iam
@@ -15,8 +15,10 @@ from inference_constructs.front_door.door_tables import DoorKeyTable, DoorLedger
 from inference_constructs.storage.buckets import DataBucket
 from inference_contracts.door_audit import AUDIT_PREFIX
 from inference_contracts.door_key_table import CHANGE_INDEX
-from inference_contracts.door_names import USAGE_ERRORS_PREFIX, USAGE_PREFIX
+from inference_contracts.door_names import QUERY_RESULTS_PREFIX, USAGE_ERRORS_PREFIX, USAGE_PREFIX
 
+#: Days for which results of queries are kept.
+_RESULT_DAYS: Final = 7
 #: Retention of Object Lock.
 LockMode = Literal["none", "governance", "compliance"]
 
@@ -52,7 +54,11 @@ class UsageBucket(DataBucket):
             encryption_key=encryption_key,
             log_bucket=log_bucket,
             retain=retain,
-            expire_days={USAGE_PREFIX: retention_days, USAGE_ERRORS_PREFIX: retention_days},
+            expire_days={
+                USAGE_PREFIX: retention_days,
+                USAGE_ERRORS_PREFIX: retention_days,
+                QUERY_RESULTS_PREFIX: _RESULT_DAYS,
+            },
             noncurrent_days=1,
         )
 
