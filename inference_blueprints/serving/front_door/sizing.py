@@ -101,13 +101,17 @@ def ways_through_the_door(spec: Spec) -> Iterator[tuple[Model, WayIn]]:
     """Yield the requests that pass through the front door, with their model.
 
     These are all requests in real time, and those of queues and streaming jobs that share a deployment with
-    them. Queues and jobs with deployments of their own call these directly.
+    them, unless the host names of the models lead to these. Queues and jobs with deployments of their own
+    call these directly.
     """
+    door = spec.front_door
+    old_names_lead_around = door is not None and door.old_host_names.models is not None
     for model in _models(spec):
         own, ways = set(own_deployments(spec, model)), model_traffic(spec, model).ways
         in_real_time = any(way.kind == "realTime" for way in ways)
         for way in ways:
-            if way.kind == "realTime" or (in_real_time and own & set(way.deployments)):
+            shares = in_real_time and not old_names_lead_around and own & set(way.deployments)
+            if way.kind == "realTime" or shares:
                 yield model, way
 
 

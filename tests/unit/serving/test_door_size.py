@@ -17,7 +17,7 @@ from inference_blueprints.serving.front_door.sizing import (
     ways_through_the_door,
 )
 from inference_blueprints.serving.plan import build_plan
-from inference_blueprints.spec.types import Spec
+from inference_blueprints.spec.types import Blueprint, Spec
 from inference_catalog.door_loads import door_load, door_store_load
 from inference_contracts.errors import BlueprintError
 from tests.unit.serving.test_door_plan import TEXT, changed
@@ -196,15 +196,12 @@ def test_targets_with_other_contexts_are_said() -> None:
 
 def test_queues_that_share_a_deployment_pass_through_the_door_and_others_do_not() -> None:
     def with_queue(spec: dict[str, Any], **queue: Any) -> None:
-        for team in spec["teams"]:
-            team["principals"] = [f"arn:aws:iam::111122223333:role/{team['name']}"]
-        lengths = {"inputTokens": 2000, "outputTokens": 100}
         spec["batch"] = {
             "queues": [
                 {
                     "name": "nightly",
                     "model": "qwen3-8b",
-                    "workload": lengths,
+                    "workload": {"inputTokens": 2000, "outputTokens": 100},
                     "load": {"requestsPerDay": 1000},
                     **queue,
                 }
@@ -214,11 +211,18 @@ def test_queues_that_share_a_deployment_pass_through_the_door_and_others_do_not(
     def own(spec: dict[str, Any]) -> None:
         night = {"name": "night", "aggregated": {"pool": "l40s", "replicas": 1, "tensorParallelSize": 1}}
         spec["models"][0]["deployments"].append(night)
-        spec["pools"][0]["nodes"]["max"] = 9
         with_queue(spec, deployments=["night"])
 
+    def by_old_names(spec: dict[str, Any]) -> None:
+        with_queue(spec)
+        spec["frontDoor"]["oldHostNames"] = {"models": {"until": "2099-01-31T00:00:00Z"}}
+
     def passing(change: Callable[[dict[str, Any]], object]) -> list[str]:
-        return [f"{model.name} {way.label}" for model, way in ways_through_the_door(changed(change).spec)]
+        # The rules refuse queues that have no key for the door, so none of them is asked.
+        document = yaml.safe_load(TEXT)
+        change(document["spec"])
+        spec = Blueprint.model_validate(document).spec
+        return [f"{model.name} {way.label}" for model, way in ways_through_the_door(spec)]
 
     assert passing(with_queue) == ["qwen3-8b real time", "qwen3-8b queue 'nightly'", "qwen3-4b real time"]
-    assert passing(own) == ["qwen3-8b real time", "qwen3-4b real time"]
+    assert passing(own) == passing(by_old_names) == ["qwen3-8b real time", "qwen3-4b real time"]
