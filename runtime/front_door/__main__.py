@@ -51,7 +51,8 @@ async def run(settings: DoorSettings) -> None:
 
 async def _envoy_runs(admin: str) -> bool:
     with contextlib.suppress(OSError, TimeoutError):
-        await ask_envoy(admin, "GET", "/ready")
+        # Its page `/ready` answers 503 while it drains.
+        await ask_envoy(admin, "GET", "/server_info")
         return True
     return False
 

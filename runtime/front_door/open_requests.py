@@ -121,6 +121,8 @@ class OpenRequest:
     """Slots in which it has a reservation."""
     link: EnvoyLink
     """The connection over which Envoy asked."""
+    is_unchecked: bool
+    """Whether no budget was asked, because the store did not answer."""
     admitted: float
     """Time of its admission, on a clock that only goes forward."""
 
@@ -130,6 +132,8 @@ class OpenRequests:
 
     def __init__(self) -> None:
         self._open: dict[str, OpenRequest] = {}
+        self.unchecked_nano = 0
+        """Highest cost of the requests that were admitted without the store and are not charged yet."""
 
     def __len__(self) -> int:
         return len(self._open)
@@ -137,6 +141,13 @@ class OpenRequests:
     def add(self, identifier: str, request: OpenRequest) -> None:
         """Note an admitted request."""
         self._open[identifier] = request
+        if request.is_unchecked:
+            self.unchecked_nano += request.nano
+
+    def charged(self, request: OpenRequest) -> None:
+        """Note that the store has what a request has cost."""
+        if request.is_unchecked:
+            self.unchecked_nano -= request.nano
 
     def pop(self, identifier: str) -> OpenRequest | None:
         """Return a request that has ended, and forget it. None if it is unknown."""

@@ -90,7 +90,6 @@ class Policy:
         self._ledger, self._signer, self._loads = ledger, signer, loads
         self._usage, self._opened, self._keys = usage, opened, keys
         self._metrics, self._replica = metrics, replica
-        self._without_store = 0
 
     async def decide(self, path: str, headers: Mapping[bytes, bytes], link: EnvoyLink) -> Headers:
         """Return the headers of an admitted request. Raises RefusedError.
@@ -199,6 +198,7 @@ class Policy:
         asked = [slot for slot in (caller_slot, model_slot) if slot and slot.reserves]
         value = f"{nano} {bound.tokens} {facts.as_text()}" if asked else ""
         found: dict[str, Reservation] = {}
+        is_unchecked = False
         try:
             for slot in asked:
                 answer = await self._ledger.reserve(slot, identifier, nano, bound.tokens, value)
@@ -212,8 +212,10 @@ class Policy:
             self._admit_without_store(nano, error)
             for slot in asked[: len(found)]:
                 self._ledger.doubtful.append((slot, identifier))
-            found, asked = {}, []
-        self._opened.add(identifier, OpenRequest(facts, nano, value, tuple(asked), link, time.monotonic()))
+            found, asked, is_unchecked = {}, [], True
+        self._opened.add(
+            identifier, OpenRequest(facts, nano, value, tuple(asked), link, is_unchecked, time.monotonic())
+        )
         none = Reservation(NOT_RESERVED, windows.day, windows.month, 0)
         return Promise(
             identifier,
@@ -224,14 +226,13 @@ class Policy:
         )
 
     def _admit_without_store(self, nano: int, error: StoreLostError) -> None:
-        """Admit a request up to this replica's share of what may be spent without the store."""
+        """Admit a request up to this replica's share of what may be spent and not be charged yet."""
         configuration = self.known.configuration
         share = configuration.store_loss_nano // max(1, configuration.replicas)
-        if configuration.on_store_loss == "refuse" or self._without_store + nano > share:
+        if configuration.on_store_loss == "refuse" or self._opened.unchecked_nano + nano > share:
             message = "Budgets cannot be checked now. Ask again in some seconds."
             refusal = DoorRefusal(503, "budgets_unavailable", message, retry_after=_STORE_RETRY_SECONDS)
             raise RefusedError(refusal) from error
-        self._without_store += nano
         self._metrics.count("admitted_without_store")
 
 

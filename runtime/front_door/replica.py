@@ -176,7 +176,8 @@ class Replica:
         return self.policy.limits(key)
 
     def _is_ready(self) -> bool:
-        return self._keys.age_seconds != float("inf") and self._store.has_answered
+        needs_store = self.policy.known.configuration.on_store_loss == "refuse"
+        return self._keys.age_seconds != float("inf") and (self._store.has_answered or not needs_store)
 
     async def _undo(self) -> None:
         while True:

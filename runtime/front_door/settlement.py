@@ -15,7 +15,7 @@ from front_door.ledger import NOT_RESERVED, Ledger, Reservation, Unreserved
 from front_door.ledger_counters import LedgerSlot
 from front_door.log_follower import LogLine
 from front_door.log_line import FULL, EndedRequest, read_line
-from front_door.open_requests import OpenRequests, RequestFacts
+from front_door.open_requests import OpenRequest, OpenRequests, RequestFacts
 from front_door.reservations import Signer
 from front_door.store import StoreLostError
 from front_door.target_load import TargetLoads
@@ -81,17 +81,20 @@ class Settlement:
             by line, because a sum could hold lines of both kinds.
         """
         found = [(line, ended) for line in lines if (ended := read_line(line.content, self._signer))]
+        known = []
         sums: dict[tuple[str | int, ...], Unreserved] = {}
         reserved = []
         for line, ended in found:
-            is_first = self._note_end(ended)
+            request = self._note_end(ended)
+            if request:
+                known.append(request)
             promise = ended.promise
             pairs = zip(self._slots_of(ended), (promise.team, promise.model), strict=True)
             for slot, reservation in pairs:
                 if slot is None:
                     continue
                 if reservation.generation != NOT_RESERVED:
-                    reserved.append(self._settle(slot, ended, reservation, is_first=is_first))
+                    reserved.append(self._settle(slot, ended, reservation, is_first=request is not None))
                     continue
                 whole = Unreserved(slot, reservation.day, reservation.month)
                 if is_doubtful:
@@ -102,6 +105,8 @@ class Settlement:
                         line.end, ended.cost.nano, ended.cost.tokens
                     )
         await asyncio.gather(*reserved, *map(self._charge, sums.values()))
+        for request in known:
+            self._opened.charged(request)
         for line, ended in found:
             self._metrics.count("settled")
             self._deliver(ended.record(self._replica), line.start)
@@ -130,14 +135,14 @@ class Settlement:
             self._deliver(facts.record(identifier, nano, prompt), 0)
         return True
 
-    def _note_end(self, ended: EndedRequest) -> bool:
-        """Note that a request has ended. Return whether this process has admitted it and not settled it."""
-        is_known = self._opened.pop(ended.promise.id) is not None
-        if is_known:
+    def _note_end(self, ended: EndedRequest) -> OpenRequest | None:
+        """Note that a request has ended. Return it if this process has admitted it and not settled it."""
+        request = self._opened.pop(ended.promise.id)
+        if request:
             self._loads.ended(ended.text("target") or "", is_full=ended.status in FULL)
         if ended.cost.basis == "usage":
             self.density.learn(ended.text("model") or "", ended.promise.input_tokens, ended.cost.input_tokens)
-        return is_known
+        return request
 
     def _slots_of(self, ended: EndedRequest) -> Iterable[LedgerSlot | None]:
         text = ended.text

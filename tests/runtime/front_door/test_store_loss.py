@@ -130,3 +130,7 @@ def test_without_the_store_a_replica_admits_its_share_and_charges_it_later(
     store.start()
     wait_for(lambda: policy.metric("settled_total") == 2)
     assert store.counter("door:{red}")["D"] == 2 * COST
+    # What is charged counts no more towards the share, which the next loss has to itself.
+    store.kill()
+    answers = [policy.ask(key) for _ in range(3)]
+    assert [each.status for each in answers] == [200, 200, 503]
