@@ -17,7 +17,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta, timezone
 from typing import Any, Final
 
 #: Time for which everybody trusts a new authority before it signs, in days.
@@ -25,6 +25,7 @@ TRUST_DAYS: Final = 14
 _ENVOY_TYPE: Final = "type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.Secret"
 _USAGES: Final = {"server": "serverAuth,clientAuth", "client": "clientAuth"}
 _DATE: Final = "%b %d %H:%M:%S %Y %Z"
+_UTC: Final = timezone.utc  # noqa: UP017 -- the Python of the image may be 3.10
 
 
 class IssuingError(Exception):
@@ -84,11 +85,11 @@ def _read(name: str) -> str:
 def _when(certificate: str, which: str) -> datetime:
     """Return the ``startdate`` or ``enddate`` of a certificate."""
     text = _run("openssl", "x509", "-in", _write("dated.pem", certificate), "-noout", f"-{which}")
-    return datetime.strptime(text.strip().partition("=")[2], _DATE).replace(tzinfo=UTC)
+    return datetime.strptime(text.strip().partition("=")[2], _DATE).replace(tzinfo=_UTC)
 
 
 def _lasts(certificate: str, days: int) -> bool:
-    return _when(certificate, "enddate") > datetime.now(UTC) + timedelta(days=days)
+    return _when(certificate, "enddate") > datetime.now(_UTC) + timedelta(days=days)
 
 
 def _new_key(name: str) -> str:
@@ -122,7 +123,7 @@ def current_authority(held: Mapping[str, str], platform: str, days: int, left_da
         return {"cert": cert, "key": key}
     if "next_cert" not in values and not _lasts(values["cert"], left_days):
         values["next_cert"], values["next_key"] = _new_authority(platform, days)
-    elif "next_cert" in values and _when(values["next_cert"], "startdate") < datetime.now(UTC) - timedelta(
+    elif "next_cert" in values and _when(values["next_cert"], "startdate") < datetime.now(_UTC) - timedelta(
         days=TRUST_DAYS
     ):
         values["old"] = values["cert"]

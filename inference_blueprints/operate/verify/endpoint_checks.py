@@ -326,13 +326,14 @@ def _deployment(served: ServedPlatform, model: Model, deployment: DeploymentPlan
 def routes(served: ServedPlatform) -> Iterator[CheckResult]:
     """Check every model at the address that its callers use, which may be reachable only from the VPC.
 
-    Behind a front door, that address asks for a key, too: it would be a way around.
+    Behind a front door, that address asks for a key, too: it would be a way around. On one machine, the
+    models have addresses of the loopback interface, and no such names.
     """
     door = served.blueprint.spec.front_door
-    asks_for_key = door is not None and door.old_host_names.models is None
+    leads_to_door = door is not None and door.old_host_names.models is None
     for model in served.blueprint.spec.models:
         known = served.access.model_address(model.name)
-        address = known.url
+        address, asks_for_key = known.url, leads_to_door and known.only_in_vpc
         if model.may_have_no_worker:
             message = f"{address}: not asked, because batch may have no workers of {model.name} now"
             yield CheckResult("routes", "unknown", message)

@@ -197,8 +197,13 @@ def _routes(routes: Sequence[Document]) -> Document:
 
 
 def _to_program(match: Document, timeout: str = "0s") -> Document:
-    """Return a route to the program. An answer takes as long as it takes; silence ends it."""
-    return {"match": match, "route": {"cluster": _PROGRAM, "timeout": timeout}}
+    """Return a route to the program. An answer takes as long as it takes; silence ends it.
+
+    A connection that the program has just closed is not the caller's fault. Nothing of the request was sent
+    then, so it is sent once more.
+    """
+    again = {"retry_on": "connect-failure,refused-stream,reset-before-request", "num_retries": 1}
+    return {"match": match, "route": {"cluster": _PROGRAM, "timeout": timeout, "retry_policy": again}}
 
 
 def _nothing() -> Document:

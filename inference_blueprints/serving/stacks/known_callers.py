@@ -32,6 +32,11 @@ _LOOPBACK: Final = "127.0.0.1"
 _HEALTH: Final = Port("health", HEALTH_PORT)
 _OLD_NAMES: Final = Port("old-names", OLD_NAMES_PORT)
 _CPU, _MEMORY_MIB = 1, 512
+#: Envoy's default is a thread for each processor of the node, each with connections and memory of its own.
+_THREADS: Final = "2"
+#: As long as the load balancer waits: an answer that is not streamed brings nothing until its end, and a
+#: request may wait in a router's queue before.
+_SILENT_SECONDS: Final = 3600
 #: Memory of the program beside it that keeps the certificate's files. boto3 takes most of it.
 KEEPER_MEMORY_MIB: Final = 128
 
@@ -55,8 +60,7 @@ def behind_known_callers(
         callers=tuple(admitted_callers(resolved)),
         port=port.number,
         health_paths=tuple(sorted({checks.startup.path, checks.readiness.path, checks.liveness.path})),
-        # Nothing arrives until the end of an answer that is not streamed.
-        silent_seconds=process.termination_grace_seconds,
+        silent_seconds=_SILENT_SECONDS,
         old_names_until=old_names,
     )
     return replace(
@@ -149,7 +153,7 @@ def _sidecar(port: Port) -> Sidecar:
     return Sidecar(
         name=CALLERS_SIDECAR,
         image=shipped().component_images["envoy"].address,
-        arguments=("--disable-hot-restart", "--log-level", "warn"),
+        arguments=("--disable-hot-restart", "--concurrency", _THREADS, "--log-level", "warn"),
         ports=(Port(CALLERS_SIDECAR, port.number),),
         cpu=_CPU,
         memory_mib=_MEMORY_MIB,

@@ -132,10 +132,13 @@ class VllmRole(LocalWorkers):
         return {
             f"{sidecar.name} sidecar": sidecar_launch(sidecar, self.planned.ports[0].number, place)
             for sidecar in self.planned.sidecars
+            if not sidecar.certificates
         }
 
     def sidecar_parts(self, release: str) -> tuple[PlatformPart, ...]:
-        return tuple(sidecar_part(sidecar, release) for sidecar in self.planned.sidecars)
+        return tuple(
+            sidecar_part(sidecar, release) for sidecar in self.planned.sidecars if not sidecar.certificates
+        )
 
     @property
     def _label(self) -> str:
