@@ -13,8 +13,10 @@ readers ask again for the last `OVERLAP` numbers, and `changes_after` does it fo
 from __future__ import annotations
 
 import json
+import random
+import time
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any, Final, Protocol
 
@@ -51,6 +53,8 @@ OVERLAP: Final = 64
 _KEPT_SECONDS: Final = 90 * 24 * 3600
 #: Attempts of a write that another write in the same bucket was faster than.
 _ATTEMPTS: Final = 10
+#: Seconds before the second attempt at most, and before any.
+_PAUSE, _LONGEST_PAUSE = 0.01, 0.5
 _FIELDS: Final = tuple(field.name for field in fields(KeyRecord))
 
 
@@ -96,6 +100,8 @@ class KeyTable:
     """boto3's client of DynamoDB."""
     name: str
     """Name of the table."""
+    pause: Callable[[float], object] = time.sleep
+    """Waits for some seconds before a write is tried again."""
 
     def get(self, key_id: str) -> KeyRecord | None:
         """Return the record of a key. None if there is no such key.
@@ -153,7 +159,10 @@ class KeyTable:
             BusyTableError if other writes were always faster. In both cases nothing was written.
         """
         bucket = bucket_of(record.id)
-        for _ in range(_ATTEMPTS):
+        for attempt in range(_ATTEMPTS):
+            if attempt:
+                # Writers that wait for different times meet less often.
+                self.pause(random.uniform(0, min(_LONGEST_PAUSE, _PAUSE * 2**attempt)))  # noqa: S311
             last = int(self._item(bucket, COUNTER).get(LAST_ATTRIBUTE, {"N": "0"})["N"])
             written = replace(record, change=last + 1)
             reasons = self._write(bucket, last, written, before)

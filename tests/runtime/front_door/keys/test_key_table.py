@@ -127,8 +127,10 @@ def test_an_identifier_is_given_once(key_table: KeyTable) -> None:
 def test_changes_of_other_keys_delay_a_change_only(dynamodb: Any, key_table: KeyTable) -> None:
     first, *others = _same_bucket(4)
     acts = [lambda each=each: key_table.put(each, before=None) for each in others]
-    written = KeyTable(Racing(dynamodb, *acts), TABLE).put(first, before=None)
+    pauses: list[float] = []
+    written = KeyTable(Racing(dynamodb, *acts), TABLE, pauses.append).put(first, before=None)
     assert written.change == 4
+    assert len(pauses) == 3
     changes = list(key_table.changes_after(bucket_of(first.id), 0))
     assert [each.change for each in changes] == [1, 2, 3, 4]
 
@@ -137,7 +139,7 @@ def test_a_table_that_is_always_busy_is_an_error(dynamodb: Any, key_table: KeyTa
     first, *others = _same_bucket(12)
     acts = [lambda each=each: key_table.put(each, before=None) for each in others]
     with pytest.raises(BusyTableError):
-        KeyTable(Racing(dynamodb, *acts), TABLE).put(first, before=None)
+        KeyTable(Racing(dynamodb, *acts), TABLE, lambda _: None).put(first, before=None)
     assert key_table.get(first.id) is None
 
 
