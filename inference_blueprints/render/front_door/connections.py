@@ -10,7 +10,11 @@ from inference_blueprints.render.front_door.access_log import access_log
 from inference_blueprints.render.front_door.errors import local_replies
 from inference_blueprints.render.front_door.places import DoorPlaces
 from inference_blueprints.render.front_door.policy_call import policy_call
-from inference_blueprints.render.front_door.request_body import reading_filter, writing_filter
+from inference_blueprints.render.front_door.request_body import (
+    identifying_filter,
+    reading_filter,
+    writing_filter,
+)
 from inference_blueprints.render.front_door.routes import door_routes
 from inference_blueprints.render.front_door.tokens import token_filters
 from inference_blueprints.render.front_door.usage import usage_filter
@@ -69,11 +73,18 @@ def door_listener(plan: DoorPlan, places: DoorPlaces) -> Document:
         local_reply_config=local_replies(),
         route_config={
             "name": "door",
-            "virtual_hosts": [{"name": "door", "domains": ["*"], "routes": list(door_routes(places))}],
+            "virtual_hosts": [
+                {
+                    "name": "door",
+                    "domains": ["*"],
+                    "routes": list(door_routes(places, plan.largest_body_bytes)),
+                }
+            ],
         },
         http_filters=[
             _readiness(),
             *token_filters(plan.key_sets),
+            identifying_filter(),
             reading_filter(plan.largest_body_bytes),
             policy_call(),
             writing_filter(),

@@ -18,6 +18,7 @@ JSON: Final = "application/json"
 REFUSED: Final = "refused"
 #: Status of `ext_authz` if it gets no decision. No answer of the policy has it.
 NO_DECISION: Final = 500
+NOT_CHECKED: Final = "the front door cannot check the request; send it again"
 _FIRST_SERVER_ERROR: Final = 500
 #: Flag of requests that `ext_authz` or `jwt_authn` has refused.
 _UNAUTHORIZED: Final = "UAEX"
@@ -97,9 +98,7 @@ def local_replies() -> Document:
     """Return how Envoy's own answers look. Those with a body in the right form stay as they are."""
     own = {"text_format_source": {"inline_string": "%LOCAL_REPLY_BODY%"}, "content_type": JSON}
     token = envelope(401, "invalid_api_key", "the token is not valid: %LOCAL_REPLY_BODY%; get a new one")
-    no_decision = _Error(
-        503, "unavailable", "the front door cannot check the request; send it again", retry_after=1
-    )
+    no_decision = _Error(503, "unavailable", NOT_CHECKED, retry_after=1)
     return {
         "mappers": [
             {

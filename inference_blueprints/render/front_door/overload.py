@@ -11,14 +11,15 @@ from inference_blueprints.render.envoy import parts
 from inference_blueprints.render.envoy.parts import Document
 
 _MIB: Final = 1024 * 1024
-#: Part of a replica's memory that Envoy may take. The rest is the policy's, and what Envoy's allocator does
-#: not count.
-_SHARE: Final = 0.6
+#: Part of a replica's memory that Envoy's allocator may take. The rest is the policy's, and that of the
+#: programs in Lua, which the allocator does not count: as much again while they copy large bodies.
+_SHARE: Final = 0.4
 #: Connections of callers of one replica. Each stream of HTTP/1.1 takes one; a connection takes about 30 KiB.
 MOST_CONNECTIONS: Final = 20_000
 _HEAP: Final = "envoy.resource_monitors.fixed_heap"
-#: Streams with less than this are not counted: ended first are those that hold most.
-_COUNTED_POWER: Final = 20
+#: Longest time without a byte while memory is scarce: callers who send a large body and then wait make room.
+#: Envoy can end the streams that hold most memory with HTTP/2 only.
+_SHORTEST_IDLE_SECONDS: Final = 30
 
 
 def overload_manager(memory_mib: int) -> Document:
@@ -28,7 +29,6 @@ def overload_manager(memory_mib: int) -> Document:
     """
     return {
         "refresh_interval": "0.25s",
-        "buffer_factory_config": {"minimum_account_to_track_power_of_two": _COUNTED_POWER},
         "resource_monitors": [
             parts.extension(
                 _HEAP,
@@ -44,7 +44,17 @@ def overload_manager(memory_mib: int) -> Document:
         "actions": [
             _action("shrink_heap", threshold={"value": 0.8}),
             _action(
-                "reset_high_memory_stream", scaled={"scaling_threshold": 0.85, "saturation_threshold": 0.95}
+                "reduce_timeouts",
+                scaled={"scaling_threshold": 0.85, "saturation_threshold": 0.95},
+                typed_config={
+                    "@type": "type.googleapis.com/envoy.config.overload.v3.ScaleTimersOverloadActionConfig",
+                    "timer_scale_factors": [
+                        {
+                            "timer": "HTTP_DOWNSTREAM_STREAM_IDLE",
+                            "min_timeout": f"{_SHORTEST_IDLE_SECONDS}s",
+                        }
+                    ],
+                },
             ),
             _action("disable_http_keepalive", threshold={"value": 0.9}),
             _action("stop_accepting_requests", threshold={"value": 0.95}),
@@ -52,5 +62,9 @@ def overload_manager(memory_mib: int) -> Document:
     }
 
 
-def _action(name: str, **trigger: Document) -> Document:
-    return {"name": f"envoy.overload_actions.{name}", "triggers": [{"name": _HEAP, **trigger}]}
+def _action(name: str, *, typed_config: Document | None = None, **trigger: Document) -> Document:
+    found: Document = {
+        "name": f"envoy.overload_actions.{name}",
+        "triggers": [{"name": _HEAP, **trigger}],
+    }
+    return {**found, "typed_config": typed_config} if typed_config else found

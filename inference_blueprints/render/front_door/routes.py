@@ -42,22 +42,35 @@ _RETRIES: Final = {
 }
 
 
-def door_routes(places: DoorPlaces) -> Iterator[Document]:
-    """Yield the routes, the first that matches first."""
+def door_routes(places: DoorPlaces, largest_body_bytes: int) -> Iterator[Document]:
+    """Yield the routes, the first that matches first.
+
+    largest_body_bytes: Largest body. The program that reads bodies refuses larger ones without asking.
+    """
     yield {
         "match": {"path": door_headers.READY_PATH, **_method("GET")},
         "route": {"cluster": door_headers.POLICY_CLUSTER},
         **_without(door_log.DECISION_NAMESPACE, JWT_NAMESPACE, *_BODY_FILTERS),
     }
     to_target = {"cluster_header": door_headers.TARGET, "timeout": "0s"}
+    large = {
+        "name": "content-length",
+        "range_match": {"start": request_body.STRANGERS_BYTES + 1, "end": largest_body_bytes + 1},
+    }
     for path in MODEL_PATHS:
-        yield {
-            "match": {"path": path, **_method("POST")},
+        route = {
             "route": {**to_target, "retry_policy": _RETRIES},
             # Read when the cluster is chosen, after all filters.
             "request_headers_to_remove": [door_headers.TARGET],
-            **(_without(ANSWER_FILTER) if path == _IMAGES else {}),
         }
+        filters = {ANSWER_FILTER: _DISABLED} if path == _IMAGES else {}
+        posted = _method("POST")
+        yield {
+            "match": {"path": path, "headers": [*posted["headers"], large]},
+            **route,
+            "typed_per_filter_config": {**filters, request_body.IDENTIFY: request_body.identifying_program()},
+        }
+        yield {"match": {"path": path, **posted}, **route, "typed_per_filter_config": filters}
     # The policy answers them: their target is its own cluster.
     yield {"match": {"path": _MODELS, **_method("GET")}, "route": to_target}
     yield {"match": {"prefix": f"{_MODELS}/", **_method("GET")}, "route": to_target}

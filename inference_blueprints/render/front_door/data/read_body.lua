@@ -6,6 +6,7 @@
 local byte, find, sub = string.byte, string.find, string.sub
 
 local LARGEST = @LARGEST@
+local LARGE = 1048576
 local INVALID = "invalid_request_error"
 
 -- Fields at the top of a body, and the header that each becomes.
@@ -179,11 +180,16 @@ local function has(headers, name)
   return value and value ~= ""
 end
 
-function envoy_on_request(handle)
+-- Returns the address of the caller, without brackets and port.
+local function address_of(handle)
+  local address = handle:streamInfo():downstreamRemoteAddress()
+  return (address:gsub("^%[", ""):gsub("%]?:%d+$", ""))
+end
+
+local function read(handle)
   local headers = handle:headers()
   -- The policy counts wrong keys by address: that of the connection, or what a trusted load balancer says of it.
-  local address = handle:streamInfo():downstreamRemoteAddress()
-  headers:replace("x-door-address", (address:gsub("^%[", ""):gsub("%]?:%d+$", "")))
+  headers:replace("x-door-address", address_of(handle))
   if headers:get(":method") ~= "POST" then
     return
   end
@@ -279,4 +285,12 @@ function envoy_on_request(handle)
   metadata:set("door", "stream", stream)
   metadata:set("door", "choices", string.format("%.0f", answers))
   metadata:set("door", "places", places)
+end
+
+function envoy_on_request(handle)
+  local length = tonumber(handle:headers():get("content-length") or "") or 0
+  read(handle)
+  if length > LARGE then
+    collectgarbage() -- Lua would keep copies of large bodies until its own memory has doubled
+  end
 end

@@ -6,6 +6,7 @@ local byte, find, sub = string.byte, string.find, string.sub
 
 local USAGE = '{"include_usage":true,"continuous_usage_stats":true}'
 -- Largest event that is kept until it is whole. What is larger is passed on as it is, and not counted.
+local LARGE = 1048576
 local LARGEST_EVENT = 1048576
 -- Headers that choose a worker, a priority or a queue; those that choose nothing for others; and those of batch,
 -- which only lower its own priority.
@@ -49,7 +50,7 @@ local function known(handle)
   return facts and facts.places
 end
 
-function envoy_on_request(handle)
+local function write(handle)
   local headers = handle:headers()
   if headers:get("x-door-target") == "@POLICY@" then
     return -- the policy answers itself, and asks who the caller is
@@ -90,6 +91,14 @@ function envoy_on_request(handle)
   parts[#parts + 1] = sub(text, at)
   local length = body:setBytes(table.concat(parts))
   handle:headers():replace("content-length", tostring(length))
+end
+
+function envoy_on_request(handle)
+  local length = tonumber(handle:headers():get("content-length") or "") or 0
+  write(handle)
+  if length > LARGE then
+    collectgarbage() -- Lua would keep copies of large bodies until its own memory has doubled
+  end
 end
 
 -- Returns where the usage of an event begins and ends, with its name: that of the document, of its response, or of

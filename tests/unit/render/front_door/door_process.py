@@ -176,7 +176,7 @@ def admitted(handler: BaseHTTPRequestHandler, seen: Seen) -> None:
         door_headers.TARGET: "one",
         door_headers.SERVED: "served-model",
         door_headers.TEAM: "search",
-        door_headers.RESERVATION: seen.headers["x-request-id"],
+        door_headers.RESERVATION: seen.headers.get("x-request-id", ""),
         door_headers.RESERVED: "1000",
         door_headers.PUBLIC: seen.headers.get(door_headers.MODEL, ""),
     }

@@ -238,3 +238,35 @@ def test_slow_callers_do_not_stop_others(door: Door) -> None:
     finally:
         for connection in slow:
             connection.close()
+
+
+def test_strangers_are_refused_before_their_body_takes_memory(door: Door) -> None:
+    """Red if anybody who reaches the door can fill its memory: only the head is sent."""
+    length = 1_000_000
+    for key, status in (("bad", b"401"), ("good", None)):
+        head = _HEAD.replace("good", key) + f"content-length: {length}\r\n\r\n"
+        with socket.create_connection((LOOPBACK, door.port), timeout=PATIENCE_SECONDS) as connection:
+            connection.sendall(head.encode())
+            if status:
+                assert connection.recv(_PART).startswith(b"HTTP/1.1 " + status)
+                continue
+            asked = len(door.policy.seen)
+            body = b'{"model":"m","x":"' + b"a" * (length - 20) + b'"}'
+            connection.sendall(body)
+            assert connection.recv(_PART).startswith(b"HTTP/1.1 200")
+            # Who it is, and what it may cost.
+            paths = [each.path for each in door.policy.seen[asked - 1 :]]
+            assert paths[-2:] == ["/decide/v1/models", f"/decide{CHAT}"]
+            assert len(door.engine.seen[-1].body) > length
+
+
+@pytest.mark.parametrize(("status", "expected"), [(429, 429), (500, 503), (302, 503)])
+def test_only_a_plain_yes_lets_a_large_body_in(door: Door, status: int, expected: int) -> None:
+    usual = door.policy.answer
+    door.policy.answer = lambda handler, _: reply(
+        handler, status, b'{"error":{"code":"x"}}', {"retry-after": "7"}
+    )
+    answer = door.ask("POST", CHAT, b'{"model":"m","x":"' + b"a" * 100_000 + b'"}')
+    door.policy.answer = usual
+    assert answer.status == expected
+    assert answer.headers["retry-after"] == ("7" if expected == status else "1")
