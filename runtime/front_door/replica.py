@@ -208,7 +208,12 @@ class Replica:
         if self._checkpoints:
             checkpoints = self._checkpoints
             gauge("checkpoint_age_seconds", "Age of the last checkpoint", lambda: checkpoints.age_seconds)
+        self.metrics.gauges("target_requests", "Requests in progress at a target", self._targets)
         self.metrics.gauges("budget_spent_ratio", "Share of a budget that is spent", self._shares)
+
+    def _targets(self) -> Iterator[tuple[str, float]]:
+        for cluster, number in sorted(self._loads.all_in_progress().items()):
+            yield f'target="{cluster}"', number
 
     def _shares(self) -> Iterator[tuple[str, float]]:
         for counter, window, share in self._usage.shares(self.ledger.windows):

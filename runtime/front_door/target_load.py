@@ -59,6 +59,10 @@ class TargetLoads:
         """Take the requests in progress at all other replicas, by target."""
         self._others = others
 
+    def all_in_progress(self) -> Mapping[str, float]:
+        """Return the requests in progress at each target, of all replicas."""
+        return {each: self.own[each] + self._others.get(each, 0.0) for each in {*self.own, *self._others}}
+
     def in_progress(self, cluster: str) -> float:
         """Return the requests in progress at a target, of all replicas. Infinite while it says it is full."""
         if self._full_until and self._full_until.get(cluster, 0.0) > self._clock():

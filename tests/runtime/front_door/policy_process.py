@@ -177,7 +177,8 @@ class PolicyProcess:
     def metric(self, name: str) -> float:
         """Return a number of the metrics."""
         lines = self.get(door_headers.METRICS_PATH).body.decode().splitlines()
-        return float(next(line.rpartition(" ")[2] for line in lines if line.startswith(f"door_{name} ")))
+        rows = [line.rpartition(" ") for line in lines]
+        return next((float(value) for row, _, value in rows if row == f"door_{name}"), 0.0)
 
     def _ready(self) -> bool:
         try:

@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from inference_contracts import door_headers
-from inference_contracts.door_configuration import DoorBudget, DoorConfiguration
+from inference_contracts.door_configuration import DoorBudget, DoorConfiguration, DoorTarget
 from inference_contracts.door_keys import key_id
+from inference_contracts.request_headers import BATCH_HEADERS
 from tests.runtime.front_door.conftest import Platform, StartPolicy
 from tests.runtime.front_door.keys.key_tables import REGION
 from tests.runtime.front_door.policy_process import (
@@ -113,6 +114,28 @@ def test_a_configuration_in_a_bucket_is_followed(platform: Platform, start_polic
     assert policy.ask(key).status == 200
     put("other")
     wait_for(lambda: policy.ask(key, model="other").status == 200)
+
+
+def test_replicas_know_what_the_others_have_in_progress(
+    platform: Platform, start_policy: StartPolicy
+) -> None:
+    """Red if each replica fills a target by itself, or a refusal for lack of room says no time."""
+    model = a_model(targets=(DoorTarget("primary", "served", 100, 10),))
+    one, two = (start_policy(name, a_configuration(models=(model,))) for name in ("one", "two"))
+    key = platform.known_key("red", one, two)
+    answers = [one.ask(key) for _ in range(13)]
+    # Ten at once, and 15 % more for the priority 50.
+    assert [each.status for each in answers] == [200] * 12 + [429]
+    assert answers[-1].code == "rate_limit_exceeded"
+    assert int(answers[-1].headers["retry-after"]) >= 1
+    wait_for(lambda: two.metric('target_requests{target="primary"}') == 12)
+    assert two.ask(key).status == 429
+    # Requests of batch step back before others do, and come back last.
+    for each in answers[:4]:
+        one.log(each)
+    wait_for(lambda: one.metric('target_requests{target="primary"}') == 8)
+    assert one.ask(key).status == 200
+    assert one.ask(key, **BATCH_HEADERS).status == 429
 
 
 def test_limits_after_the_fact_count_every_line_once_over_kills(
