@@ -8,7 +8,7 @@ import time
 from inference_blueprints.operate.aws.account import Account
 from inference_blueprints.spec.types import Blueprint
 
-# The role with which API Gateway writes the access log of the batch API.
+# The role with which API Gateway writes the access logs of the batch API and the API of keys.
 #
 # It is one setting per account and region, shared by all APIs, so no stack owns it. Without it CloudFormation
 # cannot create a stage that logs: "CloudWatch Logs role ARN must be set in account settings to enable
@@ -33,8 +33,10 @@ _ATTEMPTS, _PAUSE_SECONDS = 10, 5
 
 
 def has_api(blueprint: Blueprint) -> bool:
-    """Return whether the platform has the batch API."""
-    return blueprint.spec.batch is not None
+    """Return whether the platform has an API that logs: that of batch, or that of API keys."""
+    door = blueprint.spec.front_door
+    has_keys = door is not None and door.identity.api_keys is not None
+    return has_keys or blueprint.spec.batch is not None
 
 
 def api_log_role(account: Account) -> str | None:

@@ -172,7 +172,7 @@ def spot_role(context: DoctorContext) -> Iterator[CheckResult]:
 
 
 def api_logging(context: DoctorContext) -> Iterator[CheckResult]:
-    """Check that API Gateway may write logs in this account and region, if the platform has the batch API."""
+    """Check that API Gateway may write logs in this account and region, if the platform has an API."""
     name = "API logging"
     if not has_api(context.blueprint):
         return
@@ -181,8 +181,8 @@ def api_logging(context: DoctorContext) -> Iterator[CheckResult]:
         yield CheckResult(name, "ok", role)
         return
     message = (
-        f"API Gateway has no role for CloudWatch Logs in {context.account.region}; without it the stage of "
-        "the batch API cannot be created"
+        f"API Gateway has no role for CloudWatch Logs in {context.account.region}; without it the "
+        "stages of batch's API and of the API of keys cannot be created"
     )
     yield CheckResult(name, "error", message, f"blueprints bootstrap {context.name_or_path}")
 

@@ -1,4 +1,4 @@
-"""The role with which API Gateway writes logs: one setting per account and region, which batch needs."""
+"""The role with which API Gateway writes logs: one setting per account and region, which APIs need."""
 
 from __future__ import annotations
 
@@ -67,9 +67,18 @@ def with_batch(spec: dict[str, Any]) -> None:
     spec.update(document["spec"])
 
 
-def test_the_stage_of_the_batch_api_needs_the_role(make_context: Make, account: Account) -> None:
+def with_keys(spec: dict[str, Any]) -> None:
+    document = yaml.safe_load((blueprints_directory() / "front-door.yaml").read_text())
+    spec.clear()
+    spec.update(document["spec"])
+
+
+@pytest.mark.parametrize("change", [with_batch, with_keys])
+def test_the_stages_of_apis_need_the_role(
+    make_context: Make, account: Account, change: Callable[[dict[str, Any]], None]
+) -> None:
     ApiSettings(account)
-    context = make_context(with_batch)
+    context = make_context(change)
     (finding,) = access_checks.api_logging(context)
     assert finding.severity == "error"
     assert finding.command == "blueprints bootstrap a.yaml"
