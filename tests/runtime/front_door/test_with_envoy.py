@@ -133,6 +133,9 @@ def test_what_envoy_logs_is_charged_and_what_it_cannot_log_too(replica: Replica,
     assert int(whole.headers["x-door-reserved"]) > 0
     wait_for(lambda: policy.metric("settled_total") == 1)
     assert policy.metric("spent_nano_total") == 7 * 200 + 3 * 800
+    # Before a large body is read, Envoy asks who the caller is. That reserves nothing.
+    large = [{"role": "user", "content": "a" * 100_000}]
+    assert replica.post("ibk-none", messages=large).status == 401
     # A caller goes away: it is charged what was counted until then.
     each = {"include_usage": True, "continuous_usage_stats": True}
     cut = replica.post(key, stream=True, stream_options=each)
@@ -150,3 +153,4 @@ def test_what_envoy_logs_is_charged_and_what_it_cannot_log_too(replica: Replica,
     wait_for(lambda: policy.metric("orphans_total") == 1)
     assert policy.metric("open_requests") == 0
     assert replica.post(key).status == 200
+    assert replica.post(key, messages=large).status == 200
