@@ -31,11 +31,6 @@ HEAD_SECONDS: Final = 10
 REQUEST_SECONDS: Final = 120
 _HEADERS_KIB: Final = 32
 _HEADERS: Final = 100
-_STREAMS: Final = 128
-#: Window of a stream and of a connection of HTTP/2: Envoy's advice for an edge
-#: (https://www.envoyproxy.io/docs/envoy/v1.40.0/configuration/best_practices/edge).
-_STREAM_WINDOW: Final = 64 * 1024
-_CONNECTION_WINDOW: Final = 1024 * 1024
 _ENVOYS_PREFIX: Final = "x-envoy-"
 #: Largest answer that is not streamed: many embeddings at once. Envoy waits for it, to read its usage.
 _ANSWER_BYTES: Final = 64 * 1024 * 1024
@@ -47,6 +42,8 @@ def door_listener(plan: DoorPlan, places: DoorPlaces) -> Document:
         "envoy.filters.network.http_connection_manager",
         "filters.network.http_connection_manager.v3.HttpConnectionManager",
         stat_prefix="door",
+        # The load balancer speaks HTTP/1.1 to its targets: what HTTP/2 adds for attackers is not there.
+        codec_type="HTTP1",
         server_name="front-door",
         use_remote_address=True,
         xff_num_trusted_hops=places.trusted_hops,
@@ -60,11 +57,6 @@ def door_listener(plan: DoorPlan, places: DoorPlaces) -> Document:
             "headers_with_underscores_action": "REJECT_REQUEST",
             "max_headers_count": _HEADERS,
             "idle_timeout": f"{_CONNECTION_SECONDS}s",
-        },
-        http2_protocol_options={
-            "max_concurrent_streams": _STREAMS,
-            "initial_stream_window_size": _STREAM_WINDOW,
-            "initial_connection_window_size": _CONNECTION_WINDOW,
         },
         stream_idle_timeout=f"{IDLE_SECONDS}s",
         request_headers_timeout=f"{HEAD_SECONDS}s",
@@ -100,7 +92,7 @@ def door_listener(plan: DoorPlan, places: DoorPlaces) -> Document:
         "door",
         parts.socket(places.address, places.port),
         [manager],
-        transport=parts.downstream_tls(own, protocols=("h2", "http/1.1")) if own else None,
+        transport=parts.downstream_tls(own, protocols=("http/1.1",)) if own else None,
         per_connection_buffer_limit_bytes=max(plan.largest_body_bytes, _ANSWER_BYTES),
     )
 

@@ -38,7 +38,7 @@ class _Error:
 
 #: In the order in which they are looked for.
 _ERRORS: Final = (
-    _Error(400, "bad_request", "the request is not valid HTTP; send it as HTTP/1.1 or HTTP/2"),
+    _Error(400, "bad_request", "the request is not valid HTTP; send it as HTTP/1.1"),
     _Error(404, "unknown_url", "there is nothing at this path", flags=("NR",)),
     _Error(
         408,
@@ -46,7 +46,7 @@ _ERRORS: Final = (
         "the request did not arrive in time; send it again over a faster connection",
     ),
     _Error(413, "request_too_large", "the body is larger than the maximum; send a shorter prompt"),
-    _Error(426, "upgrade_required", "HTTP/1.0 is not accepted; use HTTP/1.1 or HTTP/2"),
+    _Error(426, "upgrade_required", "HTTP/1.0 is not accepted; use HTTP/1.1"),
     _Error(431, "request_headers_too_large", "the headers are larger than 32 KiB, or more than 100"),
     _Error(
         503,

@@ -87,6 +87,7 @@ SMUGGLED = {
     "a name with an underscore": f"{_HEAD}content_length: 99\r\n{_LENGTH}{_BODY}",
     "a zero byte": f"{_HEAD}x-a: b\0c\r\n{_LENGTH}{_BODY}",
     "an upgrade": f"{_HEAD}connection: upgrade\r\nupgrade: h2c\r\n{_LENGTH}{_BODY}",
+    "HTTP/2 without asking": "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
     "a tunnel": "CONNECT a:80 HTTP/1.1\r\nhost: a:80\r\n\r\n",
     "HTTP/1.0": f"POST {CHAT} HTTP/1.0\r\n{_LENGTH}{_BODY}",
     "too many headers": _HEAD + "".join(f"x-{n}: 1\r\n" for n in range(120)) + f"{_LENGTH}{_BODY}",
