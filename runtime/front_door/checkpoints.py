@@ -18,6 +18,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 from front_door.ledger_counters import Budgets, changed_key
 from front_door.replicas import Replicas
 from front_door.store import LedgerStore, StoreLostError
+from front_door.trouble import Trouble
 from inference_contracts import door_names
 from inference_contracts.door_ledger import NUMBERS
 
@@ -25,6 +26,7 @@ from inference_contracts.door_ledger import NUMBERS
 CHECKPOINT_SECONDS: Final = 2.0
 _UNLIMITED_SECONDS: Final = 60.0
 _MOST_AT_ONCE: Final = 500
+_WRITES_AT_ONCE: Final = 16
 #: Counters are kept for their month and the next, whose first days may add to it.
 _KEPT_SECONDS: Final = 70 * 86400
 
@@ -61,13 +63,17 @@ class Checkpoints:
 
     async def run(self) -> None:
         """Write checkpoints, until it is cancelled."""
+        trouble = Trouble("checkpoint not written")
         while True:
-            if self._replicas.is_first:
-                with contextlib.suppress(StoreLostError, BotoCoreError, ClientError):
+            try:
+                if self._replicas.is_first:
                     await self.write()
-                    self._done_at = time.monotonic()
-            else:
+                else:
+                    await self._give_back()
                 self._done_at = time.monotonic()
+                trouble.is_over()
+            except (StoreLostError, BotoCoreError, ClientError) as error:
+                trouble.report(error)
             await asyncio.sleep(CHECKPOINT_SECONDS)
 
     async def write(self) -> None:
@@ -77,10 +83,20 @@ class Checkpoints:
                 now = time.monotonic()
                 for each in keys:
                     self._waiting.setdefault(each.decode(), (tag, now))
-        for key in self._due(time.monotonic()):
-            tag, _ = self._waiting[key]
-            numbers = await self._store.ask(tag, "HMGET", key, *NUMBERS)
-            await asyncio.to_thread(self._put, tag, key, [int(each or 0) for each in numbers])
+        due = self._due(time.monotonic())
+        for first in range(0, len(due), _WRITES_AT_ONCE):
+            await asyncio.gather(*map(self._write, due[first : first + _WRITES_AT_ONCE]))
+
+    async def _write(self, key: str) -> None:
+        tag, _ = self._waiting[key]
+        numbers = await self._store.ask(tag, "HMGET", key, *NUMBERS)
+        await asyncio.to_thread(self._put, tag, key, [int(each or 0) for each in numbers])
+        del self._waiting[key]
+
+    async def _give_back(self) -> None:
+        """Leave what is not written to the replica that is the first one now."""
+        for key, (tag, _) in [*self._waiting.items()]:
+            await self._store.ask(tag, "SADD", changed_key(tag), key)
             del self._waiting[key]
 
     async def read(self, tag: str) -> Mapping[str, Sequence[int]]:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import json
-import sys
 import time
 from collections.abc import Callable
 from typing import Final
 
 from botocore.exceptions import BotoCoreError, ClientError
 
+from front_door.trouble import Trouble
 from front_door.wrong_keys import WrongKeys
 from inference_contracts.door_key_table import KeyTable, buckets
 from inference_contracts.door_keys import KeyRecord
@@ -47,16 +46,13 @@ class KeySnapshot:
 
     async def run(self) -> None:
         """Keep the keys fresh, until it is cancelled."""
-        reason = ""
+        trouble = Trouble("API keys not read")
         while self._table is not None:
             try:
                 await asyncio.to_thread(self.refresh)
-                reason = ""
+                trouble.is_over()
             except (BotoCoreError, ClientError) as error:
-                if reason != str(error):
-                    reason = str(error)
-                    event = {"event": "API keys not read", "reason": reason}
-                    print(json.dumps(event), file=sys.stderr, flush=True)
+                trouble.report(error)
             await asyncio.sleep(_POLL_SECONDS)
 
     def refresh(self) -> None:

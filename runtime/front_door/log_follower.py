@@ -19,6 +19,8 @@ from io import BufferedReader
 from pathlib import Path
 from typing import Final
 
+from front_door.trouble import Trouble
+
 _POLL_SECONDS: Final = 0.02
 _READ_BYTES: Final = 1 << 20
 #: Size at which the file is renamed, so that the volume of the log has a bound: twice as much.
@@ -64,6 +66,7 @@ class LogFollower:
         self._old = file.with_name(f"{file.name}.old")
         self._inodes: dict[int, int] = {}
         self._doubtful_until = 0
+        self._trouble = Trouble("access log not replaced")
         self._settling_since: float | None = None
         self.unread_bytes = 0
 
@@ -110,8 +113,11 @@ class LogFollower:
         with contextlib.suppress(FileNotFoundError):  # it was renamed, and Envoy has not opened the new one
             if is_free and self._file.stat().st_ino == self._inodes[number]:
                 self._file.rename(self._old)
-        with contextlib.suppress(OSError):  # asked again at the next look
+        try:
             await self._reopen()
+            self._trouble.is_over()
+        except OSError as error:  # asked again at the next look
+            self._trouble.report(error)
 
     def _file_is(self, inode: int) -> bool:
         try:

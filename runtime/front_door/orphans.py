@@ -7,7 +7,6 @@ orphan then.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import json
 import time
 from collections.abc import Callable
@@ -20,6 +19,7 @@ from front_door.replicas import Replicas
 from front_door.settlement import Settlement
 from front_door.store import LedgerStore, StoreLostError
 from front_door.target_load import TargetLoads
+from front_door.trouble import Trouble
 
 _SWEEP_SECONDS: Final = 2.0
 #: Time for the last lines of an Envoy that has ended to be read.
@@ -50,13 +50,20 @@ class OrphanSweep:
 
     async def run(self) -> None:
         """Look, until it is cancelled."""
+        dead, envoy = Trouble("dead replicas not settled"), Trouble("requests of a dead Envoy not settled")
         while True:
-            with contextlib.suppress(StoreLostError):
-                if self._replicas.is_first and (dead := self._replicas.dead()):
-                    await self.sweep(dead)
-            if self._envoy_admin:
-                with contextlib.suppress(StoreLostError, OSError, ValueError, TimeoutError):
+            try:
+                if self._replicas.is_first and (names := self._replicas.dead()):
+                    await self.sweep(names)
+                dead.is_over()
+            except StoreLostError as error:
+                dead.report(error)
+            try:
+                if self._envoy_admin:
                     await self._look_at_envoy()
+                envoy.is_over()
+            except (StoreLostError, OSError, ValueError, KeyError, TimeoutError) as error:
+                envoy.report(error)
             await asyncio.sleep(_SWEEP_SECONDS)
 
     async def sweep(self, dead: set[str]) -> None:

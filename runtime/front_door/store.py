@@ -20,9 +20,7 @@ from __future__ import annotations
 import asyncio
 import binascii
 import collections
-import json
 import ssl
-import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -30,6 +28,8 @@ from typing import Any, Final
 
 import hiredis
 from valkey.exceptions import AuthenticationError
+
+from front_door.trouble import Trouble
 
 Word = bytes | str | int
 #: How long a caller waits for the store. After it, the store counts as lost.
@@ -165,7 +165,7 @@ class LedgerStore:
         self._stale = False
         self._lock = asyncio.Lock()
         self._lost_since: float | None = time.monotonic()
-        self._reason = ""
+        self._trouble = Trouble("store lost")
         self.has_answered = False
         """Whether it has been connected once."""
         self._prolonging: set[asyncio.Task[None]] = set()
@@ -193,14 +193,12 @@ class LedgerStore:
     async def _look(self) -> None:
         try:
             await self._refresh()
-            self._lost_since, self.has_answered, self._reason = None, True, ""
+            self._lost_since, self.has_answered = None, True
+            self._trouble.is_over()
         except (OSError, StoreLostError, TimeoutError, hiredis.HiredisError, AuthenticationError) as error:
             if self._lost_since is None:
                 self._lost_since = time.monotonic()
-            if self._reason != repr(error):
-                self._reason = repr(error)
-                event = {"event": "store lost", "host": self._place.host, "reason": self._reason}
-                print(json.dumps(event), file=sys.stderr, flush=True)
+            self._trouble.report(f"{self._place.host}: {error!r}")
 
     async def ask(self, key: str, *words: Word) -> Any:
         """Send a command to the server that has the slot of a key. Raises StoreLostError."""

@@ -9,6 +9,7 @@ from typing import Any, Final
 from botocore.exceptions import BotoCoreError, ClientError
 
 from front_door.door_metrics import DoorMetrics
+from front_door.trouble import Trouble
 from inference_contracts.usage_record import UsageRecord
 
 #: Limits of a call (Amazon Data Firehose API Reference, "PutRecordBatch"): 500 records and 4 MiB. A record
@@ -29,6 +30,7 @@ class UsageDelivery:
         self._firehose, self._stream, self._metrics = firehose, stream, metrics
         self._waiting: collections.deque[tuple[int, bytes]] = collections.deque()
         self._sending = 0
+        self._trouble = Trouble("usage records not delivered")
 
     def take(self, record: UsageRecord, position: int) -> None:
         """Take a record.
@@ -83,7 +85,9 @@ class UsageDelivery:
             answer = self._firehose.put_record_batch(
                 DeliveryStreamName=self._stream, Records=[{"Data": content} for _, content in batch]
             )
-        except (BotoCoreError, ClientError):
+        except (BotoCoreError, ClientError) as error:
+            self._trouble.report(error)
             return batch
+        self._trouble.is_over()
         rows = zip(batch, answer["RequestResponses"], strict=True)
         return [record for record, row in rows if "ErrorCode" in row]
