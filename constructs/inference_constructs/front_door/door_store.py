@@ -193,7 +193,7 @@ class DoorStore:
         arn = self._table_arn(self.keys_table)
         return iam.Grant.add_to_principal(
             grantee=grantee,
-            actions=["dynamodb:GetItem", "dynamodb:Query"],
+            actions=["dynamodb:Query"],
             resource_arns=[arn, f"{arn}/index/{CHANGE_INDEX}"],
         )
 
@@ -212,7 +212,7 @@ class DoorStore:
         self.grant_read_keys(grantee)
         iam.Grant.add_to_principal(
             grantee=grantee,
-            actions=["dynamodb:PutItem", "dynamodb:UpdateItem"],
+            actions=["dynamodb:GetItem", "dynamodb:PutItem", "dynamodb:UpdateItem"],
             resource_arns=[self._table_arn(self.keys_table)],
         )
         self.grant_use_key(grantee, "dynamodb", "s3")
@@ -232,13 +232,7 @@ class DoorStore:
         """
         return iam.Grant.add_to_principal(
             grantee=grantee,
-            actions=[
-                "dynamodb:BatchGetItem",
-                "dynamodb:GetItem",
-                "dynamodb:PutItem",
-                "dynamodb:Query",
-                "dynamodb:UpdateItem",
-            ],
+            actions=["dynamodb:PutItem", "dynamodb:Query"],
             resource_arns=[self._table_arn(self.ledger_table)],
         )
 

@@ -94,7 +94,7 @@ class UsageStream(Construct):
         """
         return iam.Grant.add_to_principal(
             grantee=grantee,
-            actions=["firehose:PutRecord", "firehose:PutRecordBatch"],
+            actions=["firehose:PutRecordBatch"],
             resource_arns=[self._stream.attr_arn],
         )
 
