@@ -13,6 +13,7 @@ from inference_blueprints.report.figures import CostItem
 from inference_blueprints.serving.estimates.request_estimates import frontend_size
 from inference_blueprints.serving.resolved import ResolvedWorkers
 from inference_blueprints.serving.stacks import STACKS
+from inference_blueprints.serving.stacks.known_callers import resources_beside
 from inference_catalog.ecs_hosts import fargate_size
 from inference_contracts.ecs_names import DISCOVERY_MEMBERS
 from inference_contracts.units import MIB_PER_GIB
@@ -37,7 +38,8 @@ def ecs_items(roles: Sequence[ResolvedWorkers], hours: int, *, has_managed_hosts
     routed = {each.release: each for each in roles if not STACKS[each.model.stack.chosen].serves_directly}
     for each in routed.values():
         wanted = frontend_size(each.model, each.traffic)
-        size = fargate_size(wanted.cpu, wanted.memory_mib)
+        cpu, memory_mib = resources_beside(each.blueprint.spec)
+        size = fargate_size(wanted.cpu + cpu, wanted.memory_mib + memory_mib)
         tasks += wanted.replicas
         usd += wanted.replicas * task_usd_per_hour(size.cpu_units / _UNITS, size.memory_mib / MIB_PER_GIB)
     if routed:

@@ -29,6 +29,7 @@ from inference_blueprints.serving.estimates.worker_figures import Sizing
 from inference_blueprints.serving.nodes.node_share import node_share
 from inference_blueprints.serving.performance import fewest_replicas, serves_its_peak
 from inference_blueprints.serving.resolved import ResolvedWorkers
+from inference_blueprints.serving.stacks.known_callers import resources_beside
 from inference_blueprints.serving.traffic import model_traffic
 from inference_blueprints.spec.types import ReplicaRange
 from inference_catalog.neuron import device_groups
@@ -320,6 +321,7 @@ def _does_not_fit_host(resolved: ResolvedWorkers, memory: MemoryEstimate) -> str
     """Report that a worker's share of the node's memory is too small."""
     share = node_share(resolved.types, resolved.tensor_parallel_size).memory_mib
     share -= SIDECAR_MEMORY_MIB if uses_node_cache(resolved) else 0
+    share -= resources_beside(resolved.blueprint.spec)[1] if resolved.model.stack.direct else 0
     engine = _engine_mib(resolved, memory)
     if host_cache_mib(resolved) + engine <= share:
         return None

@@ -41,6 +41,11 @@ _SILENT_SECONDS: Final = 3600
 KEEPER_MEMORY_MIB: Final = 128
 
 
+def resources_beside(spec: Spec) -> tuple[int, int]:
+    """Return the vCPUs and the MiB that an entry point needs beside its program; 0 without a front door."""
+    return (_CPU, _MEMORY_MIB + KEEPER_MEMORY_MIB) if spec.front_door else (0, 0)
+
+
 def behind_known_callers(
     process: Process, resolved: ResolvedWorkers, *, host_option: str, port_option: str
 ) -> Process:
@@ -73,7 +78,7 @@ def behind_known_callers(
             liveness=replace(checks.liveness, port=_HEALTH.name),
         ),
         # On a pool, its share of the node is all that there is; system nodes have room for more.
-        resources=_beside(process.resources) if process.pool else process.resources,
+        resources=_beside(process.resources, resolved.blueprint.spec) if process.pool else process.resources,
         artefacts=_asks_behind(process.artefacts, port.number) if process.artefacts else None,
         sidecars=(*process.sidecars, _sidecar(port)),
         callers=admitted,
@@ -133,9 +138,9 @@ def _at_loopback(words: Sequence[str], host_option: str, port_option: str, port:
     return (*kept[:place], host_option, _LOOPBACK, *kept[place:])
 
 
-def _beside(whole: Resources) -> Resources:
-    taken = _MEMORY_MIB + KEEPER_MEMORY_MIB
-    return replace(whole, cpu=max(1, whole.cpu - _CPU), memory_mib=whole.memory_mib - taken)
+def _beside(whole: Resources, spec: Spec) -> Resources:
+    cpu, memory_mib = resources_beside(spec)
+    return replace(whole, cpu=max(1, whole.cpu - cpu), memory_mib=whole.memory_mib - memory_mib)
 
 
 def _asks_behind(artefacts: CompiledArtefacts, port: int) -> CompiledArtefacts:

@@ -17,6 +17,7 @@ from inference_blueprints.report.pricing.rates import Prices
 from inference_blueprints.report.tables import TextTable
 from inference_blueprints.serving.estimates.request_estimates import frontend_size
 from inference_blueprints.serving.resolved import ResolvedWorkers
+from inference_blueprints.serving.stacks.known_callers import resources_beside
 from inference_blueprints.serving.traffic import deployment_traffic, model_traffic
 from inference_blueprints.spec.derived import platform_zones
 from inference_blueprints.spec.types import Model, Spec
@@ -126,7 +127,8 @@ def edge_summary(
     peak = peak_traffic(model, traffic, rules)
     units, network = peak.units, peak.network_units
     crossing = 0.0 if is_zonal else peak.gb_per_hour * HOURS_PER_DAY * (zones - 1) / zones
-    vcpus = sum(each.replicas * each.cpu for each in frontends)
+    beside, _ = resources_beside(spec)
+    vcpus = sum(each.replicas * (each.cpu + beside) for each in frontends)
     node = prices.usd_per_hour(node_facts.INSTANCE_TYPE, "onDemand")
     hourly = services.usd("application_load_balancer"), services.usd("load_balancer_capacity_unit")
     network_unit = services.usd("network_load_balancer_capacity_unit")
