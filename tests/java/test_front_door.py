@@ -1,4 +1,4 @@
-"""The Java client at a real front door: API keys, tokens that expire, and refusals."""
+"""Java clients at a real front door: API keys, tokens that expire, and refusals."""
 
 from __future__ import annotations
 
@@ -32,3 +32,18 @@ def test_keys_tokens_and_refusals(door: RunningDoor) -> None:
     assert seen["unknownModel"].startswith("REFUSED 404")
     assert "GET /v1/models" in seen["unknownModel"]
     assert seen["poor"].startswith("UNAVAILABLE 429")
+
+
+def test_the_official_java_client(door: RunningDoor) -> None:
+    poor = door.made_key(budget=DoorBudget("key", "", nano_per_day=150_000))
+    token = door.signer.token(TEAMS[0].principals[0], AUDIENCE)
+    words = [door.door.base_url, "public/model", door.made_key(), poor, token]
+    command = java_command("endpoint-client", "inferenceblueprints.endpoint.OfficialDoorProbe", *words)
+    ran = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+    assert ran.returncode == 0, ran.stderr
+    assert json.loads(ran.stdout) == {
+        **dict.fromkeys(("answer", "parts", "withToken"), TEXT),
+        "wrongKey": "UnauthorizedException 401 invalid_api_key",
+        "unknownModel": "NotFoundException 404 model_not_found",
+        "poor": "RateLimitException 429 insufficient_quota",
+    }
