@@ -14,7 +14,11 @@ from inference_contracts.errors import UserError
 from inference_contracts.records import dataclass
 
 #: Kinds of stacks on which others depend, the lowest first. All other stacks depend on all of these.
-FOUNDATIONS = ("Data", "Network", "Stores", "Cluster", "Discovery", "Platform", "Capacity")
+FOUNDATIONS = (
+    *("Data", "Network", "Stores", "Cluster", "Discovery", "Platform", "Capacity"),
+    # Rules of models name the target group of the front door, which cannot be deleted before.
+    *("Certificates", "FrontDoor"),
+)
 
 #: Time between two questions while CloudFormation changes a stack.
 SETTLE_SECONDS = 5.0

@@ -72,9 +72,12 @@ def test_stacks_are_those_with_the_platform_s_tag_over_all_pages(stacks: FakeClo
 
 def test_what_stands_on_others_goes_first_and_models_together() -> None:
     names = ["Data", "Cluster", "Model-a", "Capacity", "Model-b", "Network", "Platform"]
+    names += ["FrontDoor", "Certificates"]  # rules of models name the target group of the front door
     deployed = [DeployedStack(f"try-{kind}", "", "", level("try", f"try-{kind}")) for kind in names]
     assert [[stack.name.removeprefix("try-") for stack in wave] for wave in waves(deployed)] == [
         ["Model-a", "Model-b"],
+        ["FrontDoor"],
+        ["Certificates"],
         ["Capacity"],
         ["Platform"],
         ["Cluster"],
