@@ -101,7 +101,8 @@ def keep(
         try:
             if folder.show(read()):
                 print(json.dumps({"event": "certificate written"}), flush=True)
-        except UnreadableError as error:
+        except (UnreadableError, OSError) as error:
+            # Whoever uses the files goes on with those that are there, so this program does, too.
             print(json.dumps({"event": "certificate not read", "why": str(error)}), flush=True)
         if wait(seconds if folder.is_ready else _FIRST_SECONDS):
             return

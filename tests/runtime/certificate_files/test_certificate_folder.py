@@ -51,15 +51,15 @@ def test_a_secret_without_a_certificate_writes_nothing(tmp_path: Path) -> None:
 def test_what_cannot_be_read_changes_nothing_and_is_tried_again(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    answers: Iterator[Mapping[str, str] | UnreadableError] = iter(
-        [UnreadableError("not yet"), _values("first"), UnreadableError("no network"), _values("second")]
+    answers: Iterator[Mapping[str, str] | Exception] = iter(
+        [UnreadableError("not yet"), _values("first"), OSError("no space"), _values("second")]
     )
     waits: list[float] = []
     seen: list[object] = []
 
     def read() -> Mapping[str, str]:
         answer = next(answers)
-        if isinstance(answer, UnreadableError):
+        if isinstance(answer, Exception):
             raise answer
         return answer
 
@@ -73,7 +73,7 @@ def test_what_cannot_be_read_changes_nothing_and_is_tried_again(
     # It hurries only while there is nothing to show.
     assert waits == [5, 600, 600, 600]
     events = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
-    assert [each.get("why") for each in events] == ["not yet", None, "no network", None]
+    assert [each.get("why") for each in events] == ["not yet", None, "no space", None]
 
 
 def test_missing_variables_are_named_together(capsys: pytest.CaptureFixture[str]) -> None:
