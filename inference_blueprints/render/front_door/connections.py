@@ -21,8 +21,9 @@ from inference_blueprints.render.front_door.usage import usage_filter
 from inference_blueprints.serving.types.front_door import DoorPlan
 from inference_contracts import door_headers
 
-#: Longest time without a byte in a request or an answer. A model may think that long before its first token.
-IDLE_SECONDS: Final = 600
+#: Longest time without a byte in an answer: that of the load balancer. An answer that is not streamed may
+#: take that long.
+IDLE_SECONDS: Final = 3600
 #: Longest time without a request on a connection: longer than the load balancer keeps it, which would
 #: otherwise send a request into a connection that ends.
 _CONNECTION_SECONDS: Final = 3900

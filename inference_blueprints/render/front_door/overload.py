@@ -14,16 +14,15 @@ _MIB: Final = 1024 * 1024
 #: Part of a replica's memory that Envoy's allocator may take. The rest is the policy's, and that of the
 #: programs in Lua, which the allocator does not count: as much again while they copy large bodies.
 _SHARE: Final = 0.4
-#: Connections of callers of one replica. Each stream of HTTP/1.1 takes one; a connection takes about 30 KiB.
+#: Connections of callers of one replica. Each stream takes one.
 MOST_CONNECTIONS: Final = 20_000
 _HEAP: Final = "envoy.resource_monitors.fixed_heap"
-#: Longest time without a byte while memory is scarce: callers who send a large body and then wait make room.
-#: Envoy can end the streams that hold most memory with HTTP/2 only.
-_SHORTEST_IDLE_SECONDS: Final = 30
 
 
 def overload_manager(memory_mib: int) -> Document:
     """Return the limits and what happens at them.
+
+    Envoy can also end the streams that hold most memory, but with HTTP/2 only.
 
     memory_mib: Memory of one replica.
     """
@@ -42,29 +41,13 @@ def overload_manager(memory_mib: int) -> Document:
             ),
         ],
         "actions": [
-            _action("shrink_heap", threshold={"value": 0.8}),
-            _action(
-                "reduce_timeouts",
-                scaled={"scaling_threshold": 0.85, "saturation_threshold": 0.95},
-                typed_config={
-                    "@type": "type.googleapis.com/envoy.config.overload.v3.ScaleTimersOverloadActionConfig",
-                    "timer_scale_factors": [
-                        {
-                            "timer": "HTTP_DOWNSTREAM_STREAM_IDLE",
-                            "min_timeout": f"{_SHORTEST_IDLE_SECONDS}s",
-                        }
-                    ],
-                },
-            ),
-            _action("disable_http_keepalive", threshold={"value": 0.9}),
-            _action("stop_accepting_requests", threshold={"value": 0.95}),
+            _action("shrink_heap", 0.8),
+            _action("disable_http_keepalive", 0.9),
+            _action("stop_accepting_requests", 0.95),
         ],
     }
 
 
-def _action(name: str, *, typed_config: Document | None = None, **trigger: Document) -> Document:
-    found: Document = {
-        "name": f"envoy.overload_actions.{name}",
-        "triggers": [{"name": _HEAP, **trigger}],
-    }
-    return {**found, "typed_config": typed_config} if typed_config else found
+def _action(name: str, threshold: float) -> Document:
+    trigger = {"name": _HEAP, "threshold": {"value": threshold}}
+    return {"name": f"envoy.overload_actions.{name}", "triggers": [trigger]}
