@@ -16,6 +16,8 @@ from inference_contracts.json_record import JsonRecord
 
 #: Life of a key if none is stated, in days.
 DEFAULT_DAYS: Final = 90
+#: Valid keys that a team may have: every replica holds all keys in memory.
+MOST_KEYS: Final = 1_000
 _LONGEST_NAME: Final = 100
 _PROJECT: Final = re.compile("[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 _DAY_SECONDS: Final = 24 * 3600
@@ -134,7 +136,7 @@ class KeyActs:
         """
         problems = [*request_problems(request, self.rules, only_team=self.team)]
         if not problems:
-            problems += self._same_name(request, now)
+            problems += self._problems_of_others(request, now)
         if problems:
             raise KeyRequestError(*problems)
         made = new_key()
@@ -234,10 +236,13 @@ class KeyActs:
             raise KeyConflictError(f"key {key_id}: expired at {shown_time(found.expires)}; create a new one")
         return found
 
-    def _same_name(self, request: KeyRequest, now: float) -> Iterator[str]:
-        """Yield that the team has a valid key of this name: perhaps of a command that was cut off."""
-        for each in self.list(team=request.team):
-            if each.name == request.name and each.hashes_at(now):
+    def _problems_of_others(self, request: KeyRequest, now: float) -> Iterator[str]:
+        """Yield that the team has too many keys, or one of this name, perhaps of a cut-off command."""
+        valid = [each for each in self.list(team=request.team) if each.hashes_at(now)]
+        if len(valid) >= MOST_KEYS:
+            yield f"team {request.team} has {len(valid)} valid keys, allowed are {MOST_KEYS}; revoke some"
+        for each in valid:
+            if each.name == request.name:
                 yield (
                     f"name: {each.team} has the key {each.id} of this name since {shown_time(each.created)}; "
                     "take another name, rotate that key if its secret was lost, or revoke it"

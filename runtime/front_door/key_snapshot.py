@@ -61,6 +61,10 @@ class KeySnapshot:
         started = self._clock()
         for bucket in self._seen:
             for record in self._table.changes_after(bucket, self._seen[bucket]):
-                self._keys[record.id] = record
+                if record.revoked is None:
+                    self._keys[record.id] = record
+                else:
+                    # It is refused as an unknown one is, and does not take memory for good.
+                    self._keys.pop(record.id, None)
                 self._seen[bucket] = max(self._seen[bucket], record.change)
         self._read_at = started

@@ -91,6 +91,8 @@ def test_a_key_is_known_after_the_next_look_and_refused_after_the_one_behind_its
     acts.revoke(caller.key, now=NOW)
     keys.refresh()
     assert refusal(callers, with_key(secret)).status == 401
+    # Nor does a key that nobody can use take memory.
+    assert keys.get(caller.key) is None
 
 
 def test_both_secrets_of_a_rotated_key_are_valid_until_the_overlap_ends(

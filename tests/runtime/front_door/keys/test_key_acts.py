@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from inference_contracts import door_key_acts
 from inference_contracts.door_audit import AuditLog
 from inference_contracts.door_configuration import DoorBudget
 from inference_contracts.door_key_acts import (
@@ -86,6 +87,16 @@ def test_a_command_that_is_run_again_makes_no_second_key(acts: KeyActs) -> None:
     acts.revoke(made.record.id, now=NOW)
     _made(acts)
     assert [each.revoked for each in acts.list()].count(None) == 1
+
+
+def test_a_team_has_a_bounded_number_of_keys(acts: KeyActs, monkeypatch: pytest.MonkeyPatch) -> None:
+    # Somebody who may make keys fills the memory of all replicas.
+    monkeypatch.setattr(door_key_acts, "MOST_KEYS", 2)
+    for name in ("one", "two"):
+        _made(acts, name=name)
+    with pytest.raises(KeyRequestError, match="has 2 valid keys, allowed are 2"):
+        _made(acts, name="three")
+    _made(acts, team="adverts", name="three")
 
 
 def test_two_teams_may_use_one_name(acts: KeyActs) -> None:
