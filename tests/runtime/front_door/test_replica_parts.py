@@ -127,9 +127,11 @@ class Firehose:
     def __init__(self) -> None:
         self.taken: list[str] = []
         self.failures: list[str] = []
+        self.last = ""
 
     def put_record_batch(self, **asked: Any) -> Any:
         records = asked["Records"]
+        self.last = records[-1]["Data"].decode()
         failure = self.failures.pop(0) if self.failures else ""
         if failure == "all":
             raise ClientError({"Error": {"Code": "ServiceUnavailableException"}}, "PutRecordBatch")
@@ -159,6 +161,7 @@ def test_records_are_delivered_again_until_they_are_taken() -> None:
     assert (firehose.taken, delivery.finished(400)) == (["200", "300"], 100)
     assert asyncio.run(delivery.deliver())
     assert (firehose.taken, delivery.finished(400)) == (["200", "300", "100"], 400)
+    assert firehose.last == record("100").to_json() + "\n"
 
 
 class Told:
