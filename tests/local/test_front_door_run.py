@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 import shlex
 import subprocess
+import time
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import jsonschema
@@ -14,7 +16,7 @@ import openai
 import pytest
 
 from inference_blueprints.resources import root
-from tests.local.conftest import BLUEPRINTS, Run
+from tests.local.conftest import BLUEPRINTS, PATIENCE_SECONDS, Run
 from tests.unit.local.report.schema import SCHEMA
 
 
@@ -107,10 +109,23 @@ def test_the_printed_command_asks_the_door_with_a_key(up: Run) -> None:
     assert "still up" in up.output
 
 
-def test_the_variables_are_those_of_the_door(up: Run) -> None:
-    command = [str(BLUEPRINTS), "local", "env", "--output", "json", "--run-directory", str(up.run_directory)]
-    found = subprocess.run(command, cwd=root(), capture_output=True, text=True, check=True)
-    variables = json.loads(found.stdout)
+@pytest.fixture(scope="module")
+def variables(up: Run) -> dict[str, str]:
+    document = blueprints("local", "env", "--output", "json", "--run-directory", str(up.run_directory))
+    found: dict[str, str] = json.loads(document)
+    return found
+
+
+def blueprints(*arguments: str, variables: Mapping[str, str] = os.environ) -> str:
+    """Run a command, and return what it prints."""
+    command = [str(BLUEPRINTS), *arguments]
+    environment = {**os.environ, **variables}
+    done = subprocess.run(command, cwd=root(), env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_the_variables_are_those_of_the_door(variables: dict[str, str]) -> None:
     with openai.OpenAI(
         base_url=variables["OPENAI_BASE_URL"], api_key=variables["OPENAI_API_KEY"], max_retries=0
     ) as client:
@@ -121,6 +136,42 @@ def test_the_variables_are_those_of_the_door(up: Run) -> None:
         pytest.raises(openai.AuthenticationError),
     ):
         nobody.models.list()
+
+
+def test_keys_are_made_and_revoked_here_as_in_an_account(variables: dict[str, str]) -> None:
+    """Red if the command and the replicas do not mean the same table: a revoked key would stay valid."""
+    words = ("front-door", "--output", "json")
+    made = json.loads(
+        blueprints("keys", "create", *words, "--team", "support", "--name", "test", variables=variables)
+    )
+    with openai.OpenAI(
+        base_url=variables["OPENAI_BASE_URL"], api_key=made["secret"], max_retries=0
+    ) as client:
+        until(lambda: is_admitted(client))
+        blueprints("keys", "revoke", words[0], made["id"], variables=variables)
+        until(lambda: not is_admitted(client))
+
+
+def test_the_usage_is_what_the_report_has(variables: dict[str, str], door: Any) -> None:
+    usage = json.loads(blueprints("usage", "front-door", "--output", "json", variables=variables))
+    shop = next(row for row in usage["rows"] if row["team"] == "shop")
+    assert shop["cut"] >= door["cutStreams"] > 0
+    assert shop["usd"] == pytest.approx(door["recordedUsd"], rel=0.01)  # and a request of another test
+
+
+def is_admitted(client: openai.OpenAI) -> bool:
+    try:
+        client.models.list()
+    except openai.AuthenticationError:
+        return False
+    return True
+
+
+def until(happened: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while not happened():
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
 
 
 def test_a_part_of_the_door_that_dies_is_started_again(up: Run) -> None:

@@ -111,12 +111,13 @@ class DoorClient:
         self,
         question: DoorQuestion,
         *,
-        chunks: int | None = None,
+        hangs_up: Callable[[int], bool] | None = None,
         begun: Callable[[], None] | None = None,
     ) -> DoorAnswer:
         """Ask for a stream with the usage in each chunk.
 
-        chunks: Chunks with text after which the caller hangs up. None to read it to its end.
+        hangs_up: Called after each chunk with the number of chunks with text, and returns whether the caller
+            hangs up. None to read it to its end.
         begun: Called at the first chunk with text.
         """
         call = _Call(self.team, question)
@@ -135,7 +136,7 @@ class DoorClient:
                     call.take_chunk(chunk)
                     if begun is not None and call.texts == 1:
                         begun()
-                    if call.texts == chunks:
+                    if hangs_up is not None and hangs_up(call.texts):
                         return call.ended("cut")
         except openai.OpenAIError as error:
             return call.ended("broken", _words(error)) if call.texts else call.without_answer(error)

@@ -26,11 +26,11 @@ _CONVERSATIONS, _TURNS, _TALKERS = 30, 3, 10
 #: Streams that are cut, their tokens, and the least and the most chunks after which their callers hang up.
 _CUT_STREAMS, _CUT_TOKENS, _CUT_AFTER, _CUTTERS = 24, 60, (2, 40), 6
 #: Streams that fill a model: how many begin at first, and then again and again, at most; and their tokens.
-_FIRST_FILLING, _MORE_FILLING, _MOST_FILLING, _FILL_TOKENS = 13, 3, 40, 300
+_FIRST_FILLING, _MORE_FILLING, _MOST_FILLING, _FILL_TOKENS = 15, 2, 40, 4000
 #: Requests of each kind while it is full.
 _WHILE_FULL = 6
-#: Longest time until each replica knows what the others have in progress.
-_KNOWN_SECONDS = 0.8
+#: Longest time until each replica knows what the others have in progress, and requests meanwhile.
+_KNOWN_SECONDS, _LOOKS = 1.5, 3
 #: Clients that spend a budget, until each is refused once: many first. One that fails so often gives up.
 _SPENDERS, _MOST_FAILURES = (12, 6, 3, 2), 2
 #: One of so many requests is a stream.
@@ -53,9 +53,13 @@ class LoadClient(Protocol):
         """Ask for a whole answer."""
 
     async def stream(
-        self, question: DoorQuestion, *, chunks: int | None = None, begun: Callable[[], None] | None = None
+        self,
+        question: DoorQuestion,
+        *,
+        hangs_up: Callable[[int], bool] | None = None,
+        begun: Callable[[], None] | None = None,
     ) -> DoorAnswer:
-        """Ask for a stream, and hang up after so many chunks."""
+        """Ask for a stream, and hang up when a function of the number of chunks says so."""
 
 
 @dataclass(slots=True)
@@ -144,8 +148,8 @@ class DoorLoad:
         """Begin streams, and hang up in the middle of each."""
 
         async def cut() -> DoorAnswer:
-            chunks = self._random.randint(*_CUT_AFTER)
-            return self._keep(await client.stream(self._question(asked, _CUT_TOKENS), chunks=chunks))
+            question, most = self._question(asked, _CUT_TOKENS), self._random.randint(*_CUT_AFTER)
+            return self._keep(await client.stream(question, hangs_up=lambda chunks: chunks >= most))
 
         self.result.cut = await _at_most(_CUTTERS, [cut] * _CUT_STREAMS)
 
@@ -156,36 +160,42 @@ class DoorLoad:
         """
         result = self.result
         filling: list[asyncio.Task[DoorAnswer]] = []
+        is_over = asyncio.Event()
+
+        async def fill(group: asyncio.TaskGroup, streams: int) -> None:
+            """Begin more streams, which last until all is over, and wait until each has begun."""
+            for begun in [asyncio.Event() for _ in range(streams)]:
+                question = self._question(pair.urgent, _FILL_TOKENS)
+                stream = client.stream(question, hangs_up=lambda _: is_over.is_set(), begun=begun.set)
+                filling.append(group.create_task(stream))
+                await _first(begun.wait(), filling[-1])
+
+        async def low() -> DoorAnswer:
+            result.low.append(self._keep(await client.ask(self._question(pair.low, 1))))
+            return result.low[-1]
+
+        async def is_full() -> bool:
+            """Return whether a replica refuses, once all know what the others have in progress."""
+            for _ in range(_LOOKS):
+                await self._sleep(_KNOWN_SECONDS / _LOOKS)
+                if (await low()).kind == "refused":
+                    return True
+            return False
 
         async with asyncio.TaskGroup() as group:
-
-            async def fill(streams: int) -> None:
-                """Begin more streams, and wait until each has begun and all replicas know of it."""
-                begun = [asyncio.Event() for _ in range(streams)]
-                new = [
-                    group.create_task(
-                        client.stream(self._question(pair.urgent, _FILL_TOKENS), begun=event.set)
-                    )
-                    for event in begun
-                ]
-                filling.extend(new)
-                await asyncio.gather(
-                    *(_first(event.wait(), task) for event, task in zip(begun, new, strict=True))
-                )
-                await self._sleep(_KNOWN_SECONDS)
-
-            more = _FIRST_FILLING
-            while len(filling) < _MOST_FILLING:
-                await fill(more)
-                more = _MORE_FILLING
-                result.low.append(self._keep(await client.ask(self._question(pair.low, 1))))
-                if result.low[-1].kind == "refused":
-                    break
+            await fill(group, _FIRST_FILLING)
+            while not await is_full() and len(filling) < _MOST_FILLING:
+                await fill(group, _MORE_FILLING)
             for _ in range(_WHILE_FULL):
-                low = self._keep(await client.ask(self._question(pair.low, 1)))
-                result.low.append(low)
+                await low()
                 result.urgent.append(self._keep(await client.ask(self._question(pair.urgent, 1))))
+            is_over.set()
         result.answers += [each.result() for each in filling]
+        await self._ask_again(client, pair)
+
+    async def _ask_again(self, client: LoadClient, pair: Shed) -> None:
+        """Send what was refused again, after the time that the refusals name."""
+        result = self.result
         refused = [each for each in result.low if each.kind == "refused"]
         waits = [each.retry_after for each in refused if each.retry_after is not None]
         if not refused or len(waits) < len(refused):

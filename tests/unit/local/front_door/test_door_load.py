@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from inference_local.front_door.door_client import AnswerKind, DoorAnswer, DoorQuestion
 from inference_local.front_door.door_load import DoorLoad
-from inference_local.front_door.door_scenario import ANSWER_TOKENS, Asked, Shed
+from inference_local.front_door.door_scenario import Asked, Shed
 
 CHAT, LATER = Asked("shop", "chat"), Asked("shop", "later")
 Answers = Callable[[DoorQuestion], tuple[AnswerKind, str, float]]
@@ -20,8 +20,8 @@ class Scripted:
 
     answers: Answers = lambda _: ("whole", "", 0.1)
     asked: list[DoorQuestion] = field(default_factory=list)
-    chunks: list[int | None] = field(default_factory=list)
-    held: asyncio.Event | None = None
+    streams: int = 0
+    chunks: list[int] = field(default_factory=list)
 
     async def ask(self, question: DoorQuestion) -> DoorAnswer:
         await asyncio.sleep(0)
@@ -31,17 +31,23 @@ class Scripted:
         return DoorAnswer(kind, "shop", question.model, 0.0, seconds, reason, "id", 10, 4, after)
 
     async def stream(
-        self, question: DoorQuestion, *, chunks: int | None = None, begun: Callable[[], None] | None = None
+        self,
+        question: DoorQuestion,
+        *,
+        hangs_up: Callable[[int], bool] | None = None,
+        begun: Callable[[], None] | None = None,
     ) -> DoorAnswer:
-        self.chunks.append(chunks)
-        if question.tokens == ANSWER_TOKENS:  # of who spends a budget
+        self.streams += 1
+        if hangs_up is None:
             return await self.ask(question)
-        if begun:
-            begun()
-        if self.held:
-            await self.held.wait()
-        await asyncio.sleep(0)
-        return DoorAnswer("cut" if chunks else "whole", "shop", question.model, 0.0, 0.1, "", "id", 10, 4)
+        chunks = 0
+        while not chunks or not hangs_up(chunks):
+            chunks += 1
+            if begun and chunks == 1:
+                begun()
+            await asyncio.sleep(0)
+        self.chunks.append(chunks)
+        return DoorAnswer("cut", "shop", question.model, 0.0, 0.1, "", "id", 10, 4)
 
 
 async def no_sleep(_: float) -> None:
@@ -88,23 +94,21 @@ def test_streams_are_cut_at_different_chunks() -> None:
     asyncio.run(load.cut_streams(client, CHAT))
     assert len(load.result.cut) == 24 == len(load.result.answers)
     assert len(set(client.chunks)) > 5
-    assert all(chunks is not None and 2 <= chunks <= 40 for chunks in client.chunks)
+    assert all(2 <= chunks <= 40 for chunks in client.chunks)
 
 
 def shed_load(most: int, *, retry: AnswerKind = "whole") -> tuple[DoorLoad, list[float]]:
     """Shed at a model that refuses less urgent requests while it has so many streams."""
-    load, slept = DoorLoad(1), list[float]()
-    client = Scripted(held=asyncio.Event())
+    slept = list[float]()
+    client = Scripted()
 
     def answer(question: DoorQuestion) -> tuple[AnswerKind, str, float]:
         if question.model == "chat":
-            if len(load.result.urgent) == 5 and client.held:
-                client.held.set()
             return "whole", "", 0.1
         if 2.0 in slept:
             return retry, "", 0.1
-        is_full = len(client.chunks) >= most
-        return ("refused", "rate_limit_exceeded", 0.1) if is_full else ("whole", "", 0.1)
+        is_full = client.streams - len(client.chunks) >= most
+        return ("refused", "no_room", 0.1) if is_full else ("whole", "", 0.1)
 
     async def sleep(seconds: float) -> None:
         slept.append(seconds)
@@ -117,14 +121,22 @@ def shed_load(most: int, *, retry: AnswerKind = "whole") -> tuple[DoorLoad, list
 
 
 def test_a_model_is_filled_until_the_less_urgent_are_refused() -> None:
-    load, slept = shed_load(most=14)
+    """Streams that end by themselves made room on a slow machine before the model was full."""
+    load, slept = shed_load(most=16)
     result = load.result
-    assert slept == [0.8, 0.8, 2.0]
+    assert slept == [0.5, 0.5, 0.5, 0.5, 2.0]
     assert [each.kind for each in result.low].count("refused") == 7
-    assert [each.kind for each in result.low].count("whole") == 1
+    assert [each.kind for each in result.low].count("whole") == 3
     assert len(result.urgent) == 6 == [each.kind for each in result.urgent].count("whole")
     assert result.low_retried == 7
-    assert len(result.answers) == 8 + 6 + 16 + 7
+    assert len(result.answers) == 10 + 6 + 17 + 7
+
+
+def test_a_model_that_is_never_full_ends_the_load() -> None:
+    load, slept = shed_load(most=1000)
+    assert {each.kind for each in load.result.low} == {"whole"}
+    assert 2.0 not in slept
+    assert len([each for each in load.result.answers if each.kind == "cut"]) == 41
 
 
 def test_a_refusal_whose_time_was_not_true_is_not_counted_as_retried() -> None:
@@ -148,7 +160,7 @@ def test_a_budget_is_spent_by_many_and_its_rest_by_fewer() -> None:
     kinds = [each.kind for each in load.result.spending]
     assert kinds.count("whole") == 100
     assert kinds.count("refused") == 12 + 6 + 3 + 2
-    assert len(client.chunks) == len(kinds) // 4
+    assert client.streams == len(kinds) // 4
     assert sorted(seen) == list(range(1, 124))
 
 
