@@ -25,6 +25,7 @@ SHOWN: Final = (
     "capacity-and-health",
     "batch-g6e",
     "streaming-g6e",
+    "front-door",
     "p5en-cluster",
     "ecs-p5en-disaggregated",
     "ecs-g6e",
