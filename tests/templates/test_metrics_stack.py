@@ -48,6 +48,7 @@ def _template(observability: Observability) -> Template:
         plan=PLAN,
         spec=BLUEPRINT.spec,
         measured_pools=["l40s"],
+        certificate_arns={},
         observability=observability,
         gateway=Gateway(vpc.vpc_id, "listener", "chat.internal", "http", "sg-1"),
         encryption_key=kms.Key(network, "Key"),
