@@ -52,7 +52,6 @@ def _template(observability: Observability) -> Template:
         observability=observability,
         gateway=Gateway(vpc.vpc_id, "listener", "chat.internal", "http", "sg-1"),
         encryption_key=kms.Key(network, "Key"),
-        certificate_arns={},
         env=env,
     )
     return Template.from_stack(stack)
