@@ -32,6 +32,14 @@ class KnownUsage:
         if len(self._used) > _MOST_COUNTERS:
             self._used.clear()
 
+    def with_tag(self, tag: str) -> dict[str, Sequence[int]]:
+        """Return what has been spent of each counter with a tag, by its key, as a checkpoint has it."""
+        found: dict[str, Sequence[int]] = {}
+        for key, (_, (day, of_day, month, of_month, *_)) in self._used.items():
+            if key == tag or key.startswith(f"{tag}:"):
+                found[key] = (day, of_day, 0, 0, month, of_month, 0, 0)
+        return found
+
     def passed(self, slot: LedgerSlot, windows: Windows, now: float) -> Exceeded | None:
         """Return the first limit that has been passed. None if there is none."""
         for counter in slot.counters:

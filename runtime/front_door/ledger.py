@@ -99,6 +99,7 @@ class Ledger:
     read_checkpoint: Reads what an empty slot is filled with. None if there are no checkpoints.
     open_reservations: Returns this replica's open reservations with a tag. It registers them again if the
         store has lost them.
+    known_usage: Returns what this replica knows to be spent of counters with a tag, as a checkpoint has it.
     clock: Time of this replica, in seconds since 1970.
     """
 
@@ -109,10 +110,11 @@ class Ledger:
         *,
         read_checkpoint: ReadCheckpoint | None = None,
         open_reservations: Callable[[str], Sequence[OpenReservation]] = lambda _: (),
+        known_usage: Callable[[str], Mapping[str, Sequence[int]]] = lambda _: {},
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._store, self._read_checkpoint, self._clock = store, read_checkpoint, clock
-        self._open = open_reservations
+        self._open, self._known = open_reservations, known_usage
         self._generations: dict[str, str] = {}
         self._filling: dict[str, asyncio.Task[None]] = {}
         self._restoring: set[asyncio.Task[None]] = set()
@@ -176,7 +178,7 @@ class Ledger:
             if answer[0] == _DONE:
                 generation = answer[1].decode()
                 if self._generations.get(slot.tag) != generation:
-                    self._note(slot.tag, generation)
+                    self._note(slot, generation)
                 return Reservation(generation, now.day, now.month, answer[2] // 60)
             if answer[0] == _OTHER_WINDOW:
                 self._set_clock(answer[1])
@@ -233,26 +235,44 @@ class Ledger:
 
     async def _fill_now(self, slot: LedgerSlot) -> None:
         rows = await self._read_checkpoint(slot.tag) if self._read_checkpoint else {}
+        # Of several replicas at once, the first draws the generation.
+        generation = await self._merge(slot, secrets.token_hex(4), rows)
+        self._generations[slot.tag] = generation.decode()
+        await self._restore(slot)
+
+    async def _merge(self, slot: LedgerSlot, generation: str, rows: Mapping[str, Sequence[int]]) -> bytes:
         # The generation stands in the first counter, which a checkpoint may not have.
         first = slot.counters[0].key
         keys = [*slot.keys[:2], first, *(key for key in rows if key != first)]
         numbers = [number for key in keys[2:] for number in rows.get(key, (0,) * 8)]
-        # Of several replicas at once, the first draws the generation.
-        generation = await self._store.script(SEED, keys, [secrets.token_hex(4), *numbers])
-        self._generations[slot.tag] = generation.decode()
-        await self._restore(slot.tag)
+        answer: bytes = await self._store.script(SEED, keys, [generation, *numbers])
+        return answer
 
-    def _note(self, tag: str, generation: str) -> None:
-        """Note a new generation. If another replica has filled the slot, register what is open here."""
-        if tag in self._generations:
-            task = asyncio.create_task(self._restore(tag))
+    def _note(self, slot: LedgerSlot, generation: str) -> None:
+        """Note a new generation. If another replica has filled the slot, add what this one knows."""
+        if slot.tag in self._generations:
+            task = asyncio.create_task(self._restore(slot))
             self._restoring.add(task)
-            task.add_done_callback(self._restoring.discard)
-        self._generations[tag] = generation
+            task.add_done_callback(self._restored)
+        self._generations[slot.tag] = generation
 
-    async def _restore(self, tag: str) -> None:
-        for each in self._open(tag):
-            await self._store.script(RESTORE, each.slot.keys, [each.id, each.value, each.nano])
+    def _restored(self, task: asyncio.Task[None]) -> None:
+        self._restoring.discard(task)
+        # Without the store it failed: that is known already.
+        if not task.cancelled() and not isinstance(task.exception(), StoreLostError | None):
+            task.result()
+
+    async def _restore(self, slot: LedgerSlot) -> None:
+        """Merge what this replica knows to be spent, and register what it has in progress."""
+        try:
+            if known := self._known(slot.tag):
+                await self._merge(slot, "", known)
+            for each in self._open(slot.tag):
+                await self._store.script(RESTORE, each.slot.keys, [each.id, each.value, each.nano])
+        except StoreLostError:
+            # It is lost once more: the next answer counts as that of another generation.
+            self._generations[slot.tag] = ""
+            raise
 
     def _set_clock(self, store_now: int) -> None:
         """Take the windows of the store's time, unless this replica's clock speaks against it."""

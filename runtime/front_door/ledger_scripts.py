@@ -134,7 +134,10 @@ for i = 3, #KEYS do
   charge(KEYS[i], ARGV[2], of_day, of_month)
   if reserved > 0 then redis.call('HINCRBY', KEYS[i], 'R', whole(-reserved)) end
   if kept and number(redis.call('HGET', KEYS[i], 'n')) == tonumber(ARGV[7]) then
-    redis.call('HINCRBY', KEYS[i], 't', whole(tokens - tokens_before))
+    -- A reservation that was registered again is not in the count of its minute.
+    if redis.call('HINCRBY', KEYS[i], 't', whole(tokens - tokens_before)) < 0 then
+      redis.call('HSET', KEYS[i], 't', 0)
+    end
   end
 end
 return answer_of()
@@ -171,11 +174,12 @@ return 1
 """
 
 #: Fills a slot. ARGV: a new generation, and for each counter d, D, e, E, m, M, p, P. Each is merged by the
-#: maximum, for the later window. Returns the generation.
+#: maximum, for the later window. Returns the generation. With an empty generation it only merges what another
+#: replica still knows.
 SEED: Final = """
 local function number(text) return tonumber(text or 0) or 0 end
 local generation = redis.call('HGET', KEYS[3], 'g')
-if generation then return generation end
+if generation and ARGV[1] ~= '' then return generation end
 local names = {'d', 'D', 'e', 'E', 'm', 'M', 'p', 'P'}
 for i = 3, #KEYS do
   local at = 1 + (i - 3) * 8
@@ -187,7 +191,7 @@ for i = 3, #KEYS do
     end
   end
 end
-redis.call('HSET', KEYS[3], 'g', ARGV[1])
+if ARGV[1] ~= '' then redis.call('HSET', KEYS[3], 'g', ARGV[1]) end
 return ARGV[1]
 """
 

@@ -77,6 +77,7 @@ class Replica:
             configuration.time_zone,
             read_checkpoint=self._checkpoints.read if self._checkpoints else None,
             open_reservations=opened.with_tag,
+            known_usage=usage.with_tag,
         )
         signer = Signer(signing_key(state))
         self.policy = Policy(

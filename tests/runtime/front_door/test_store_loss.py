@@ -91,6 +91,26 @@ def test_an_empty_store_is_filled_before_it_admits_anything(
     wait_for(lambda: checkpoint(platform)["door:{red}"] == 3 * COST)
 
 
+def test_what_replicas_know_is_not_lost_with_the_store(
+    platform: Platform, start_policy: StartPolicy, store: OwnStore
+) -> None:
+    """Red if spending since the last checkpoint is forgotten although a replica has seen it."""
+    configuration = a_configuration(DoorBudget("team", "red", nano_per_day=10 * MOST))
+    one, two = (start_policy(name, configuration, store_host=store.address) for name in ("one", "two"))
+    key = platform.known_key("red", one, two)
+    two.log(two.ask(key))
+    wait_for(lambda: two.metric("settled_total") == 1)
+    one.ask(key)
+    two.log(two.ask(key))
+    wait_for(lambda: two.metric("settled_total") == 2)
+    store.kill()
+    store.start()
+    # The first one fills the store, and has seen nothing settled. The other one adds what it knows.
+    wait_for(lambda: one.ask(key).status == 200, pause=0.1)
+    wait_for(lambda: two.ask(key).status == 200, pause=0.1)
+    wait_for(lambda: store.counter("door:{red}")["D"] == 2 * COST)
+
+
 def test_what_a_fail_over_forgets_is_charged_when_it_ends(
     platform: Platform, start_policy: StartPolicy
 ) -> None:
