@@ -21,6 +21,8 @@ INPUT_TOKENS: Final = "in"
 OUTPUT_TOKENS: Final = "out"
 #: Tokens of the prompt that the engine had in its cache.
 CACHED_TOKENS: Final = "cached"
+#: Time that the door adds before the model has the request, in microseconds.
+ADDED: Final = "addedUs"
 #: Namespace of the policy's answer in the dynamic metadata: the name of the filter that asks it.
 DECISION_NAMESPACE: Final = "envoy.filters.http.ext_authz"
 
@@ -58,5 +60,7 @@ FIELDS: Final = {
     "sent": "%BYTES_SENT%",
     "start": "%START_TIME(%Y-%m-%dT%H:%M:%S.%3fZ)%",
     "ms": "%DURATION%",
+    # From the last byte of the request to the first byte to the model: what the door adds.
+    ADDED: "%COMMON_DURATION(DS_RX_END:US_TX_BEG:us)%",
     "firstByteMs": "%RESPONSE_DURATION%",
 }

@@ -16,6 +16,8 @@ CHECKPOINT_EXPIRY_ATTRIBUTE: Final = "removed"
 
 #: Port on which Envoy takes requests, with TLS. It has the health check too (`door_headers.READY_PATH`).
 DOOR_PORT: Final = 8443
+#: Port at which Prometheus, and nobody else, reads the metrics of a replica.
+METRICS_PORT: Final = 8444
 
 #: Key of the object that the policy process watches, in the bucket of the front door's configuration
 #: (`door_object`).

@@ -102,6 +102,7 @@ class HttpConnection(asyncio.Protocol):
         except Exception as error:  # noqa: BLE001 -- whatever it is, Envoy waits for an answer
             event = {"event": "decision failed", "reason": repr(error), "trace": traceback.format_exc()}
             print(json.dumps(event), file=sys.stderr, flush=True)
+            self._pages.metrics.answered(_FAULT.status)
             self._refuse(_FAULT)
         else:
             self._write(200, decided, b"")

@@ -49,6 +49,12 @@ class EndedRequest:
         """Status of the answer. 0 if there was none."""
         return _whole(self.line.get("status"))
 
+    @property
+    def added_seconds(self) -> float | None:
+        """Time that the door added before the model had the request. None if the model did not get it."""
+        value = self.line.get(door_log.ADDED)
+        return value / 1e6 if isinstance(value, int | float) and value >= 0 else None
+
     def text(self, name: str) -> str | None:
         """Return a field of the line. None if Envoy has no value."""
         value = self.line.get(name)

@@ -103,6 +103,7 @@ class Policy:
             found = await self._decide(path, headers, link)
         except RefusedError as error:
             self._metrics.refused(error.refusal.reason or error.refusal.code)
+            self._metrics.answered(error.refusal.status)
             raise
         self._metrics.count("admitted")
         return found

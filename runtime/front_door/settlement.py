@@ -109,6 +109,7 @@ class Settlement:
             self._opened.charged(request)
         for line, ended in found:
             self._metrics.count("settled")
+            self._metrics.answered(ended.status, ended.added_seconds)
             self._deliver(ended.record(self._replica), line.start)
 
     async def settle_orphan(self, slot: LedgerSlot, identifier: str, facts: RequestFacts) -> bool:

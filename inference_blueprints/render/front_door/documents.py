@@ -87,7 +87,7 @@ def _bootstrap(plan: DoorPlan, places: DoorPlaces) -> Document:
                 parts.cluster(door_headers.POLICY_CLUSTER, [parts.pipe(places.policy_socket)]),
                 administration_cluster(places.admin_socket),
             ],
-            "listeners": [metrics_listener(places.address, places.metrics_port)]
+            "listeners": [metrics_listener(plan.configuration.platform, places, places.metrics_port)]
             if places.metrics_port
             else [],
         },

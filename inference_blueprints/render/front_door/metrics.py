@@ -8,8 +8,10 @@ from __future__ import annotations
 from typing import Final
 
 from inference_blueprints.render.envoy import parts
-from inference_blueprints.render.envoy.parts import Document
+from inference_blueprints.render.envoy.parts import Document, Peer
+from inference_blueprints.render.front_door.places import DoorPlaces
 from inference_contracts import door_headers
+from inference_contracts.door_identities import caller_uri
 
 #: Path of Envoy's own metrics. Those of the policy are at `door_headers.METRICS_PATH`.
 ENVOY_METRICS_PATH: Final = "/metrics/envoy"
@@ -25,8 +27,17 @@ def administration_cluster(socket: str) -> Document:
     return parts.cluster(_ADMINISTRATION, [parts.pipe(socket)])
 
 
-def metrics_listener(address: str, port: int) -> Document:
-    """Return the listener."""
+def metrics_listener(platform: str, places: DoorPlaces, port: int) -> Document:
+    """Return the listener.
+
+    The metrics name teams and what they have spent: where the door has a certificate, the listener admits
+    Prometheus only, by its own.
+
+    platform: `metadata.name`.
+    port: Port at `places.address`.
+    """
+    own = places.certificate
+    peer = Peer(own, (caller_uri(platform, "prometheus"),)) if own else None
     manager = parts.extension(
         "envoy.filters.network.http_connection_manager",
         "filters.network.http_connection_manager.v3.HttpConnectionManager",
@@ -46,7 +57,12 @@ def metrics_listener(address: str, port: int) -> Document:
         },
         http_filters=[parts.extension("envoy.filters.http.router", "filters.http.router.v3.Router")],
     )
-    return parts.listener("metrics", parts.socket(address, port), [manager])
+    return parts.listener(
+        "metrics",
+        parts.socket(places.address, port),
+        [manager],
+        transport=parts.downstream_tls(own, peer) if own else None,
+    )
 
 
 def _route(path: str, cluster: str, rewritten: str | None = None) -> Document:

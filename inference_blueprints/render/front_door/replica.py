@@ -17,7 +17,7 @@ from inference_blueprints.render.front_door.documents import door_documents, env
 from inference_blueprints.render.front_door.places import DoorPlaces, UpstreamPlace
 from inference_blueprints.serving.types.front_door import DoorCluster, DoorPlan
 from inference_contracts import door_headers, door_identities, door_object
-from inference_contracts.door_names import DOOR_PORT
+from inference_contracts.door_names import DOOR_PORT, METRICS_PORT
 from inference_contracts.records import dataclass
 
 #: Folders of a replica: what both programs share, Envoy's log, and what only the policy process knows.
@@ -166,6 +166,7 @@ def door_places(plan: DoorPlan, host_of: Callable[[DoorCluster], str]) -> DoorPl
         trusted=_SYSTEM_AUTHORITIES,
         # The load balancer adds the address of its caller.
         trusted_hops=1,
+        metrics_port=METRICS_PORT,
     )
 
 

@@ -133,6 +133,9 @@ def test_what_envoy_logs_is_charged_and_what_it_cannot_log_too(replica: Replica,
     assert int(whole.headers["x-door-reserved"]) > 0
     wait_for(lambda: policy.metric("settled_total") == 1)
     assert policy.metric("spent_nano_total") == 7 * 200 + 3 * 800
+    # Envoy says what the door added, and how the model answered.
+    assert policy.metric("added_seconds_count") == policy.metric('answers_total{class="2xx"}') == 1
+    assert 0 < policy.metric("added_seconds_sum") < 30
     # Before a large body is read, Envoy asks who the caller is. That reserves nothing.
     large = [{"role": "user", "content": "a" * 100_000}]
     assert replica.post("ibk-none", messages=large).status == 401
