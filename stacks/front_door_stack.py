@@ -138,8 +138,6 @@ class FrontDoorStack(cdk.Stack):
             store=store,
             time_zone=door.configuration.time_zone,
         )
-        #: Name of the stream of usage records.
-        self.usage_stream = usage.stream_name
         #: What the stacks of models need to know.
         self.access = DoorAccess(
             target_group_arn=targets.target_group_arn if takes_old_names else None,

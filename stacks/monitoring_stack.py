@@ -11,11 +11,17 @@ from constructs import Construct
 
 from inference_blueprints.render.monitoring.alarm_table import (
     CANARY_RUNBOOK,
+    DIFFER_RUNBOOK,
     DISCOVERY_RUNBOOK,
     EVALUATION_SECONDS,
+    RECORDS_RUNBOOK,
     platform_alarms,
 )
-from inference_blueprints.render.monitoring.dashboard_table import DashboardRow, dashboard_rows
+from inference_blueprints.render.monitoring.dashboard_table import (
+    DOOR_DASHBOARD,
+    DashboardRow,
+    dashboard_rows,
+)
 from inference_blueprints.serving.types import ServingPlan
 from inference_blueprints.spec.types import Alarms, Canary, LatencyKind
 from inference_constructs.observability import (
@@ -39,6 +45,7 @@ class MonitoringStack(cdk.Stack):
     canary: What asks every model. None if nothing does.
     late: Latencies and percentiles of the blueprint's objectives of which the late share is recorded.
     alarms: Who is told of an alarm. None if nobody is.
+    usage_stream: Name of the stream of the front door's usage records. None without a front door.
     discovery_services: Names of the services of the discovery store on ECS. Empty without one.
     """
 
@@ -53,6 +60,7 @@ class MonitoringStack(cdk.Stack):
         late: frozenset[tuple[LatencyKind, float]],
         canary: Canary | None,
         alarms: Alarms | None,
+        usage_stream: str | None = None,
         discovery_services: Sequence[str] = (),
         env: cdk.Environment,
     ) -> None:
@@ -77,7 +85,7 @@ class MonitoringStack(cdk.Stack):
             ],
             alarm_topic=alarm_topic,
         )
-        dashboards = dashboard_rows(on_ecs=on_ecs, late=late)
+        dashboards = dashboard_rows(on_ecs=on_ecs, late=late, door=plan.front_door is not None)
         shown: dict[str, list[cloudwatch.IAlarm]] = {row.name: [] for row in dashboards}
         for alarm in rows:
             shown[alarm.row.dashboard].append(added.alarms[alarm.name])
@@ -92,6 +100,19 @@ class MonitoringStack(cdk.Stack):
                 alarm_topic=alarm_topic,
             )
             shown["model"] += asked.alarms
+        if usage_stream:
+            from inference_constructs.front_door import UsageAlarms  # few platforms have a front door
+
+            usage = UsageAlarms(
+                self,
+                "Usage",
+                platform=platform,
+                stream_name=usage_stream,
+                differ_runbook=DIFFER_RUNBOOK,
+                late_runbook=RECORDS_RUNBOOK,
+                alarm_topic=alarm_topic,
+            )
+            shown[DOOR_DASHBOARD] += usage.alarms
         if discovery_services:
             missing = DiscoveryAlarm(
                 self,
@@ -116,7 +137,7 @@ class MonitoringStack(cdk.Stack):
         ]
         MetricDashboard(
             self,
-            row.name.capitalize(),
+            "".join(word.capitalize() for word in row.name.split("-")),
             text=f"# {row.name}\n{row.says}",
             alarms=alarms,
             queries=[*series, *insights],

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import aws_cdk as cdk
@@ -89,7 +89,7 @@ class PlatformStacks:
         compute = stacks.add()
         self._add_batch(plan, data, network, signals, compute)
         self._add_streaming(data, network, signals)
-        self._add_monitoring(plan, stacks.discovery_services)
+        self._add_monitoring(plan, stacks)
         self._mark_stacks()
 
     def _mark_stacks(self) -> None:
@@ -191,7 +191,7 @@ class PlatformStacks:
             env=self._env,
         )
 
-    def _add_monitoring(self, plan: ServingPlan, discovery_services: Sequence[str]) -> None:
+    def _add_monitoring(self, plan: ServingPlan, target: TargetStacks) -> None:
         """Add alarms and dashboards, if the blueprint has the section that collects their metrics."""
         if self._spec.observability is None:
             return
@@ -207,6 +207,7 @@ class PlatformStacks:
             late=late_latencies(plan, {each.name: each.objectives for each in self._spec.models}),
             canary=self._spec.observability.canary,
             alarms=self._spec.observability.alarms,
-            discovery_services=discovery_services,
+            usage_stream=target.usage_stream,
+            discovery_services=target.discovery_services,
             env=self._env,
         )

@@ -14,6 +14,7 @@ from inference_blueprints.serving.types import ServingPlan
 from inference_blueprints.serving.types.front_door import DoorPlan
 from inference_blueprints.spec.derived import controllers_of
 from inference_blueprints.spec.types import Blueprint
+from inference_contracts.door_names import USAGE_STREAM_OUTPUT
 from stacks.data_stack import DataStack
 from stacks.door_compute import DoorAccess, DoorCompute
 from stacks.network_stack import NetworkStack
@@ -76,6 +77,8 @@ class TargetStacks(ABC):
         self._foundation = foundation
         #: Names of the services of the discovery store. Empty if the target, or the platform, has none.
         self.discovery_services: Sequence[str] = ()
+        #: Name of the stream of the front door's usage records. None without a front door.
+        self.usage_stream: str | None = None
 
     @abstractmethod
     def add(self) -> WorkerCompute:
@@ -113,6 +116,9 @@ class TargetStacks(ABC):
         )
         for each in after:
             stack.add_stack_dependency(each)
+        self.usage_stream = cdk.Fn.get_stack_output(
+            stack.stack_name, USAGE_STREAM_OUTPUT, region=stack.region
+        )
         return stack.access
 
     def _add_operations(

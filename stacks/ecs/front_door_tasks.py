@@ -31,9 +31,10 @@ from inference_constructs.ecs import (
 )
 from inference_constructs.network import Gateway
 from inference_constructs.observability import KeptLogGroup
-from inference_contracts.door_names import DOOR_PORT, door_domain
+from inference_contracts.door_names import DOOR_PORT, METRICS_PORT, door_domain
 from inference_contracts.ecs_names import MAIN_CONTAINER
-from inference_contracts.task_tags import LABEL_TAGS
+from inference_contracts.metric_labels import DOOR_JOB
+from inference_contracts.task_tags import LABEL_TAGS, METRICS_JOB_TAG, METRICS_PORT_TAG
 from stacks.door_compute import DoorCompute, DoorParts
 
 _STORE_PORT: Final = 6379
@@ -98,6 +99,8 @@ class DoorTasks(DoorCompute):
             ip_protocol="tcp",
             destination_security_group_id=group.security_group_id,
         )
+        readers = ec2.Peer.security_group_id(self._members.security_group_id)
+        group.add_ingress_rule(readers, ec2.Port.tcp(METRICS_PORT), "Metrics, from Prometheus")
         group.add_egress_rule(ec2.Peer.any_ipv4(), ec2.Port.tcp(443), "AWS, and issuers of tokens")
         group.add_egress_rule(ec2.Peer.ipv4(self._vpc_cidr), ec2.Port.tcp(_STORE_PORT), "Store of the ledger")
         for port in sorted({each.port for each in self._door.clusters}):
@@ -187,7 +190,11 @@ class DoorTasks(DoorCompute):
                 target=ServiceTarget(
                     target_group_arn=parts.targets.target_group_arn, container=MAIN_CONTAINER, port=DOOR_PORT
                 ),
-                tags={LABEL_TAGS["platform"]: self._cluster_name},
+                tags={
+                    LABEL_TAGS["platform"]: self._cluster_name,
+                    METRICS_JOB_TAG: DOOR_JOB,
+                    METRICS_PORT_TAG: str(METRICS_PORT),
+                },
             ),
         )
         service.node.add_dependency(role, execution, log, parts.image.build, *parts.earlier)

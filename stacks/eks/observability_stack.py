@@ -11,7 +11,7 @@ from constructs import Construct
 
 from inference_blueprints.render.eks.chart_values import chart_values
 from inference_blueprints.render.eks.insights_configuration import insights_configuration
-from inference_blueprints.render.eks.prometheus_certificate import prometheus_certificate
+from inference_blueprints.render.eks.prometheus_certificate import prometheus_certificate, scraped_door
 from inference_blueprints.render.eks.prometheus_size import prometheus_size
 from inference_blueprints.render.monitoring.platform_rules import platform_rules
 from inference_blueprints.render.monitoring.recording_rules import rule_groups
@@ -91,6 +91,7 @@ class ObservabilityStack(cdk.Stack):
             platform=access.cluster_name,
             rules=rule_groups(platform_rules(access.cluster_name, plan, spec)),
             certificate=prometheus_certificate(certificate_arn),
+            door=scraped_door(plan.front_door),
         )
         if certificate_arn:
             # The chart calls its service account as the server.

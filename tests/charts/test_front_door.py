@@ -8,8 +8,9 @@ import pytest
 
 from inference_blueprints.render.eks.model_values import deployment_values
 from inference_catalog import node_facts
-from inference_contracts.door_names import DOOR_PORT
+from inference_contracts.door_names import DOOR_PORT, METRICS_PORT
 from inference_contracts.door_settings import read_settings
+from inference_contracts.metric_labels import PROMETHEUS_NAMESPACE
 from tests.charts.front_door import BOTH, CHART, FIXED, PLAN, RELEASE, SCALED
 from tests.charts.llm_d import of_kind
 from tests.charts.renderings import Manifest, Render, Staged, run_helm
@@ -129,7 +130,12 @@ def test_at_most_one_replica_is_missing(rendered: list[Manifest]) -> None:
 
 def test_only_the_port_of_the_api_admits_others(rendered: list[Manifest]) -> None:
     [policy] = of_kind(rendered, "NetworkPolicy")
-    assert policy["spec"]["ingress"] == [{"ports": [{"port": DOOR_PORT, "protocol": "TCP"}]}]
+    everybody, prometheus = policy["spec"]["ingress"]
+    assert everybody == {"ports": [{"port": DOOR_PORT, "protocol": "TCP"}]}
+    assert prometheus["ports"] == [{"port": METRICS_PORT, "protocol": "TCP"}]
+    [reader] = prometheus["from"]
+    names = reader["namespaceSelector"]["matchLabels"]
+    assert names == {"kubernetes.io/metadata.name": PROMETHEUS_NAMESPACE}
 
 
 def test_only_the_autoscaler_says_how_many_replicas_there_are(render: Render) -> None:

@@ -7,10 +7,11 @@ from typing import Any
 import pytest
 
 from inference_blueprints.render.eks.chart_values import chart_values
-from inference_blueprints.render.eks.prometheus_certificate import prometheus_certificate
+from inference_blueprints.render.eks.prometheus_certificate import prometheus_certificate, scraped_door
 from inference_blueprints.render.eks.prometheus_size import PrometheusSize
 from inference_catalog.catalogue import shipped
 from inference_catalog.charts import charts
+from tests.unit.render.front_door.door_process import small_plan
 
 #: Paths read off each chart's own values.yaml, at the version that is installed or, for Dynamo's platform
 #: chart, at the newest whose source was found. A key outside of this list would be written for nobody.
@@ -177,6 +178,7 @@ VARIABLES: dict[str, dict[str, Any]] = {
         "platform": "quickstart",
         "rules": {"groups": []},
         "certificate": prometheus_certificate("arn:aws:secretsmanager:us-west-2:111122223333:secret:x"),
+        "door": scraped_door(small_plan()),
     },
     "dcgm-exporter": {"finds_faults": True},
     "neuron-helm-chart": {

@@ -13,7 +13,7 @@ import pytest
 
 from inference_catalog.charts import charts
 from inference_contracts.door_headers import READY_PATH
-from inference_contracts.door_names import DOOR_PORT
+from inference_contracts.door_names import DOOR_PORT, METRICS_PORT
 from inference_contracts.usage_record import UsageRecord
 from tests.templates.checks.hops import ingress
 from tests.templates.checks.limits import exceeded_limits
@@ -254,6 +254,7 @@ def test_the_load_balancer_reaches_the_door_and_the_door_the_models(ecs: Templat
     rules = [rule for rule in ingress(ecs) if "Front door" in rule]
     assert sorted(rules) == [
         f"Front door: tcp {DOOR_PORT} from Callers of the models",
+        f"Front door: tcp {METRICS_PORT} from Hosts and tasks",
         "Hosts and tasks: tcp 8000 from Front door",
         "Store of the ledger: tcp 6379 from Front door",
     ]
@@ -297,6 +298,31 @@ def test_ledger_and_records_are_compared_twice_a_day_by_what_only_reads(template
     own = {name for name in rights if not name.startswith(("logs:", "sqs:"))}
     assert own == {"dynamodb:Scan", "s3:GetObject", "s3:ListBucket", "kms:Decrypt"}
     assert all(arn.endswith("/usage/*") for arn in rights["s3:GetObject"])
+
+
+def test_alarms_watch_the_records_and_their_comparison(synthesise: Synthesise) -> None:
+    """Red if a difference that nobody computes any more, or a stream that stands still, raises nothing."""
+
+    def observed(spec: dict[str, Any]) -> None:
+        with_front_door(spec)
+        spec["observability"] = {}
+
+    templates = synthesise(observed)
+    alarms = {
+        name.removeprefix("Usage")[:-8]: each["Properties"]
+        for name, each in templates.by_stack["Monitoring"]["Resources"].items()
+        if each["Type"] == "AWS::CloudWatch::Alarm" and name.startswith("Usage")
+    }
+    assert {
+        name: (each["MetricName"], each["Statistic"], each["Period"], each["TreatMissingData"])
+        for name, each in alarms.items()
+    } == {
+        "Differ": ("LedgerDifference", "Maximum", 43200, "ignore"),
+        "NotCompared": ("LedgerDifference", "SampleCount", 86400, "breaching"),
+        "NotDelivered": ("DeliveryToS3.DataFreshness", "Maximum", 300, "notBreaching"),
+    }
+    names = {name for name in templates.by_stack["Monitoring"]["Resources"] if "DoorSlow" in name}
+    assert names or "door-slow" in str(templates.by_stack["Monitoring"])
 
 
 def bucket(templates: Templates, prefix: str) -> Resource:

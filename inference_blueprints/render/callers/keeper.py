@@ -47,15 +47,17 @@ def keeper_environment(secret_arn: str) -> dict[str, str]:
     }
 
 
-def prometheus_tls() -> dict[str, str]:
+def prometheus_tls(server_name: str = SERVER_NAME) -> dict[str, str]:
     """Return the section ``tls_config`` with which Prometheus shows its certificate.
 
     It reads the files again when they change (prometheus/common, ``config/http_config.go``,
     ``NewTLSRoundTripper``). It knows entry points by address, so it asks for the name that all have.
+
+    server_name: Name that the certificate of the other side must have.
     """
     return {
         "ca_file": f"{FOLDER}/{FILES['ca']}",
         "cert_file": f"{FOLDER}/{FILES['cert']}",
         "key_file": f"{FOLDER}/{FILES['key']}",
-        "server_name": SERVER_NAME,
+        "server_name": server_name,
     }

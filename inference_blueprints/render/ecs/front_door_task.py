@@ -25,7 +25,8 @@ from inference_contracts.ecs_names import MAIN_CONTAINER
 
 #: Name of the service and of its log streams.
 DOOR_SERVICE: Final = "front-door"
-_POLICY: Final = "policy"
+#: Name of the container of the policy process.
+POLICY: Final = "policy"
 _CERTIFICATES: Final = "certificates"
 _USER: Final = "1000:1000"
 _CERTIFICATES_CPU_UNITS: Final = 32
@@ -71,7 +72,7 @@ def front_door_task(door: DoorPlan, *, image: str, references: DoorReferences) -
         health=TaskHealth(tuple(replica.certificates_check()), 10, 5, 3, 60),
     )
     decides = RenderedContainer(
-        name=_POLICY,
+        name=POLICY,
         image=image,
         # The name of the task's host is the only one that a container knows of itself.
         command=("sh", "-c", f'DOOR_REPLICA="$(hostname)" exec {shlex.join(replica.policy_command())}'),
@@ -100,7 +101,7 @@ def front_door_task(door: DoorPlan, *, image: str, references: DoorReferences) -
             TaskMount("log", replica.LOG_FOLDER),
             TaskMount("certificates", door_identities.FOLDER, read_only=True),
         ),
-        depends_on=(Dependency(_CERTIFICATES, "HEALTHY"), Dependency(_POLICY, "HEALTHY")),
+        depends_on=(Dependency(_CERTIFICATES, "HEALTHY"), Dependency(POLICY, "HEALTHY")),
         stop_timeout_seconds=_ENVOY_STOP_SECONDS,
     )
     return RenderedTask(

@@ -31,12 +31,13 @@ from inference_blueprints.render.ecs.tasks import (
     TaskVolume,
 )
 from inference_blueprints.serving.types import ServingPlan
+from inference_blueprints.serving.types.front_door import DoorPlan
 from inference_catalog.catalogue import shipped
 from inference_catalog.ecs_images import ecs_image
 from inference_contracts import scale_metrics
 from inference_contracts.door_identities import FOLDER
 from inference_contracts.ecs_names import MAIN_CONTAINER
-from inference_contracts.metric_labels import GPU_JOB, SERVING_JOB
+from inference_contracts.metric_labels import DOOR_JOB, DOOR_ROLE, GPU_JOB, SERVING_JOB
 from inference_contracts.packed_files import pack_files
 from inference_contracts.task_tags import LABEL_TAGS, METRICS_JOB_TAG, METRICS_PORT_TAG
 
@@ -105,9 +106,7 @@ def _targets(
     platform: str, plan: ServingPlan, rules: Mapping[str, Any], jobs: tuple[str, ...]
 ) -> RenderedContainer:
     files = {
-        f"{FILES_FOLDER}/prometheus.yml": json.dumps(
-            _prometheus_configuration(jobs, certified=plan.front_door is not None)
-        ),
+        f"{FILES_FOLDER}/prometheus.yml": json.dumps(_prometheus_configuration(jobs, plan.front_door)),
         f"{FILES_FOLDER}/recording_rules.yml": json.dumps(rules),
     }
     ready = f"http://127.0.0.1:{scale_metrics.PORT}{scale_metrics.READY_PATH}"
@@ -135,14 +134,17 @@ def _targets(
     )
 
 
-def _prometheus_configuration(jobs: tuple[str, ...], *, certified: bool) -> dict[str, Any]:
+def _prometheus_configuration(jobs: tuple[str, ...], door: DoorPlan | None) -> dict[str, Any]:
     every = f"{_SECONDS}s"
     return {
         "global": {"scrape_interval": every, "scrape_timeout": "10s", "evaluation_interval": every},
         "rule_files": [f"{FILES_FOLDER}/recording_rules.yml"],
         "scrape_configs": [
-            _scrape_job(job, _SECONDS) | (_behind_tls() if certified and job == SERVING_JOB else {})
-            for job in jobs
+            *(
+                _scrape_job(job, _SECONDS) | (_behind_tls() if door and job == SERVING_JOB else {})
+                for job in jobs
+            ),
+            *([_door_job(door)] if door else []),
         ],
     }
 
@@ -160,6 +162,15 @@ def _scrape_job(job: str, seconds: int) -> dict[str, Any]:
         "scrape_interval": f"{seconds}s",
         "http_sd_configs": [{"url": url, "refresh_interval": f"{_SECONDS}s"}],
         **({"metric_relabel_configs": [dropped]} if job == SERVING_JOB else {}),
+    }
+
+
+def _door_job(door: DoorPlan) -> dict[str, Any]:
+    """Return the job that reads the port of the front door's replicas which admits Prometheus only."""
+    return _scrape_job(DOOR_JOB, _SECONDS) | {
+        "scheme": "https",
+        "tls_config": prometheus_tls(door.host_name),
+        "relabel_configs": [{"action": "replace", "target_label": "role", "replacement": DOOR_ROLE}],
     }
 
 

@@ -91,6 +91,7 @@ def _environment() -> jinja2.Environment:
             "gpu": metric_labels.GPU_JOB,
             "keda": metric_labels.KEDA_JOB,
             "kubernetes": metric_labels.KUBERNETES_JOB,
+            "door": metric_labels.DOOR_JOB,
         },
     )
     return environment

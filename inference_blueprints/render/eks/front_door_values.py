@@ -17,7 +17,8 @@ from inference_blueprints.serving.types.process_parts import EnvironmentName, No
 from inference_catalog.charts import charts
 from inference_catalog.node_facts import POOL_LABEL, SYSTEM_ARCHITECTURE
 from inference_contracts import door_headers, door_identities
-from inference_contracts.door_names import DOOR_PORT, entry_point_service
+from inference_contracts.door_names import DOOR_PORT, METRICS_PORT, entry_point_service
+from inference_contracts.metric_labels import PROMETHEUS_NAMESPACE
 from inference_contracts.records import dataclass
 
 #: Namespace of the pods. It is not that of the models: who may run pods there cannot mount the door's
@@ -107,6 +108,9 @@ class FrontDoorValues:
     replicas: Positive | None = None
     scaling: DoorScaling | None = None
     port: Positive
+    metrics_port: Positive
+    metrics_namespace: NonEmpty
+    """`metrics_port`, `metrics_namespace`: Port with the metrics, and the namespace of what reads it."""
     health_path: NonEmpty
     grace_seconds: Positive
     folders: DoorFolders
@@ -137,6 +141,8 @@ def front_door_values(
         if fewest < door.replicas
         else None,
         port=DOOR_PORT,
+        metrics_port=METRICS_PORT,
+        metrics_namespace=PROMETHEUS_NAMESPACE,
         health_path=door_headers.READY_PATH,
         grace_seconds=replica.DRAIN_SECONDS + _SETTLE_SECONDS,
         folders=DoorFolders(

@@ -1,4 +1,4 @@
-"""The certificate of the cluster's Prometheus, as values of its chart."""
+"""The certificate of the cluster's Prometheus, and the front door that it reads, as values of its chart."""
 
 from __future__ import annotations
 
@@ -13,8 +13,24 @@ from inference_blueprints.render.callers.keeper import (
     keeper_image,
     prometheus_tls,
 )
+from inference_blueprints.render.eks.front_door_values import DOOR_NAMESPACE
 from inference_blueprints.serving.stacks.known_callers import KEEPER_MEMORY_MIB
+from inference_blueprints.serving.types.front_door import DoorPlan
 from inference_contracts.door_identities import FOLDER
+from inference_contracts.door_names import METRICS_PORT
+from inference_contracts.metric_labels import DOOR_ROLE
+
+
+def scraped_door(door: DoorPlan | None) -> dict[str, Any] | None:
+    """Return where Prometheus finds the replicas of the front door; None without one."""
+    if door is None:
+        return None
+    return {
+        "namespace": DOOR_NAMESPACE,
+        "port": METRICS_PORT,
+        "role": DOOR_ROLE,
+        "tls": prometheus_tls(door.host_name),
+    }
 
 
 def prometheus_certificate(secret_arn: str | None) -> dict[str, Any] | None:

@@ -15,9 +15,11 @@ from typing import Final, Literal
 import yaml
 from pydantic import BaseModel, ConfigDict
 
+from inference_blueprints.render.monitoring.dashboard_table import DOOR_DASHBOARD
 from inference_blueprints.render.monitoring.recordings import LATE_RECORDINGS, Scope, late_name
 from inference_blueprints.serving.types import ServingPlan
 from inference_blueprints.spec.types import EACH_TOKEN, FIRST_TOKEN, LatencyKind
+from inference_contracts.metric_labels import DOOR_ROLE
 
 # When a PromQL alarm of CloudWatch is raised: the times between a breach and the state.
 #
@@ -88,6 +90,9 @@ MAX_SERIES: Final = 500
 MAX_QUERY_LETTERS: Final = 10_000
 #: How often CloudWatch evaluates a query.
 EVALUATION_SECONDS: Final = 60
+#: Runbooks of the alarms on usage records, which no Prometheus reads.
+DIFFER_RUNBOOK: Final = "docs/runbooks/door-ledger-differs.md"
+RECORDS_RUNBOOK: Final = "docs/runbooks/door-records-late.md"
 #: Runbook of the alarms on the canary's own metric, which are no PromQL alarms.
 CANARY_RUNBOOK: Final = "docs/runbooks/canary-failing.md"
 #: Runbook of the alarm on the tasks of the discovery store of ECS, as Container Insights counts them.
@@ -215,19 +220,22 @@ class AlarmRow(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     name: str
-    scope: Scope | Literal["node"]
+    scope: Scope | Literal["node", "budget"]
     says: str
     query: str
     pending_seconds: int
     recovery_seconds: int
     elastic: bool = False
     kubernetes: bool = False
+    door: bool = False
     runbook_name: str = ""
     """Name of the runbook, if it is another alarm's."""
 
     @property
     def dashboard(self) -> str:
         """Name of the dashboard that shows its state."""
+        if self.door:
+            return DOOR_DASHBOARD
         return {"platform": "platform", "pool": "pool", "node": "pool"}.get(self.scope, "model")
 
     @property
@@ -298,7 +306,8 @@ def platform_alarms(
 ) -> tuple[PlatformAlarm, ...]:
     """Return the alarms of a platform, each with no more contributors than CloudWatch lists.
 
-    Those about elastic workers are left out if it has none, and those about Kubernetes on ECS.
+    Those about elastic workers and a front door are left out if it has none, and those about Kubernetes on
+    ECS.
 
     platform: `metadata.name`.
     plan: Its serving plan. An alarm about more series than CloudWatch lists becomes several, each about some
@@ -309,7 +318,9 @@ def platform_alarms(
     rows = (
         row
         for row in (*alarm_rows(), *late_alarm_rows(late))
-        if (plan.is_elastic or not row.elastic) and not (on_ecs and row.kubernetes)
+        if (plan.is_elastic or not row.elastic)
+        and (plan.front_door or not row.door)
+        and not (on_ecs and row.kubernetes)
     )
     return tuple(alarm for row in rows for alarm in _alarms(row, platform, plan))
 
@@ -329,16 +340,18 @@ def _alarms(row: AlarmRow, platform: str, plan: ServingPlan) -> Iterator[Platfor
         )
 
 
-def _model_groups(scope: Scope | Literal["node"], plan: ServingPlan) -> Sequence[tuple[tuple[str, ...], int]]:
+def _model_groups(
+    scope: Scope | Literal["node", "budget"], plan: ServingPlan
+) -> Sequence[tuple[tuple[str, ...], int]]:
     """Return the models of each alarm, and the largest number of its series."""
-    if scope == "node":
+    if scope in {"node", "budget"}:
         return [((), MAX_CONTRIBUTORS)]
     deployments = [deployment for model in plan.models for deployment in model.deployments]
     if scope in {"platform", "pool"}:
         processes = [process for each in deployments for process in each.processes]
         pools = {process.pool for process in processes if process.pool}
         # Exporters have no role.
-        roles = {"", *(process.role for process in processes)}
+        roles = {"", *(process.role for process in processes), *([DOOR_ROLE] if plan.front_door else [])}
         return [((), len(pools if scope == "pool" else roles))]
     series: Counter[str] = Counter()
     for deployment in deployments:

@@ -13,6 +13,8 @@ from pydantic import BaseModel, ConfigDict
 from inference_blueprints.render.monitoring.recordings import LATE_RECORDINGS, late_name
 from inference_blueprints.spec.types import WHOLE_REQUEST, LatencyKind
 
+#: Dashboard of the front door.
+DOOR_DASHBOARD = "front-door"
 #: Windows of the late share that a dashboard shows.
 _LATE_WINDOWS = ("5m", "1h")
 _FILE = Path(__file__).parent / "data/dashboards.yaml"
@@ -71,14 +73,16 @@ class DashboardRow(BaseModel):
 
 @cache
 def dashboard_rows(
-    *, on_ecs: bool = False, late: frozenset[tuple[LatencyKind, float]] = frozenset()
+    *, on_ecs: bool = False, late: frozenset[tuple[LatencyKind, float]] = frozenset(), door: bool = False
 ) -> tuple[DashboardRow, ...]:
     """Return every dashboard.
 
     on_ecs: Whether to leave out graphs that only a platform on EKS has.
     late: Latencies and percentiles of the platform's objectives, as `late_latencies` returns them.
+    door: Whether the platform has a front door.
     """
     rows = tuple(DashboardRow.model_validate(row) for row in yaml.safe_load(_FILE.read_text("utf-8")))
+    rows = tuple(row for row in rows if door or row.name != DOOR_DASHBOARD)
     rows = tuple(_with_late(row, late) for row in rows)
     return tuple(_without_kubernetes(row) for row in rows) if on_ecs else rows
 

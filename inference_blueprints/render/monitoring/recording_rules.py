@@ -148,7 +148,7 @@ def rules(
     """
     found: list[RecordingRule] = []
     for recording in recordings():
-        if recording.elastic and not plan.is_elastic:
+        if (recording.elastic and not plan.is_elastic) or (recording.door and plan.front_door is None):
             continue
         if _CONSTANT in recording.promql.values():
             found += _constants(recording, platform, plan, prices)

@@ -44,6 +44,8 @@ class Recording(BaseModel):
     """The latency whose objectives it needs. A deployment without one has no such series."""
     elastic: bool = False
     """Whether only a platform with elastic workers has it."""
+    door: bool = False
+    """Whether only a platform with a front door has it."""
     by: tuple[str, ...] = ()
     """Labels of the result besides those of the scope."""
 

@@ -64,6 +64,7 @@ def relabelling() -> Mapping[str, Mapping[str, Any]]:
         keda_namespace="keda",
         dropped="python_.+",
         certificate=None,
+        door=None,
         platform=PLATFORM,
         rules={"groups": []},
     )

@@ -27,6 +27,10 @@ SCALED: Final = 'scaledObject="qwen3-8b",type="scaledobject"'
 TTFT: Final = "dynamo_frontend_time_to_first_token_seconds"
 ITL: Final = "dynamo_frontend_inter_token_latency_seconds"
 
+#: Replicas of the front door, and a histogram of what they add: all within a millisecond.
+DOOR: Final = f'{PLATFORM},role="door"'
+_DOOR_BOUNDS = {"0.0005": 0} | dict.fromkeys(("0.001", "0.05", "0.1", "0.25", "+Inf"), 58)
+
 Series = dict[str, str]
 
 
@@ -86,6 +90,31 @@ def well(minutes: int) -> Series:
         series |= gpu("FB_USED", number, f"40000x{minutes}")
         series |= gpu("FB_FREE", number, f"5000x{minutes}")
         series |= gpu("XID_ERRORS", number, f"0x{minutes}")
+    return series | door(minutes)
+
+
+def door(minutes: int) -> Series:
+    """Return series of a front door without faults: two replicas, and a budget of which half is spent."""
+    series: Series = {}
+    for number in (1, 2):
+        own = f'{DOOR},pod="door-{number}"'
+        series |= {
+            f"up{{{own}}}": f"1x{minutes}",
+            f"door_requests_total{{{own}}}": f"0+60x{minutes}",
+            f'door_answers_total{{{own},class="2xx"}}': f"0+58x{minutes}",
+            f'door_answers_total{{{own},class="4xx"}}': f"0+2x{minutes}",
+            f'door_answers_total{{{own},class="5xx"}}': f"0x{minutes}",
+            f'door_budget_spent_ratio{{{own},scope="team",name="ads",window="day"}}': f"0.5x{minutes}",
+            f"door_store_lost_seconds{{{own}}}": f"0x{minutes}",
+            f"door_key_snapshot_age_seconds{{{own}}}": f"1.5x{minutes}",
+            f"door_settlement_lag_seconds{{{own}}}": f"0.2x{minutes}",
+            f"door_records_waiting{{{own}}}": f"40x{minutes}",
+            f"door_records_lost_total{{{own}}}": f"0x{minutes}",
+            **{
+                f'door_added_seconds_bucket{{{own},le="{bound}"}}': f"0+{rise}x{minutes}"
+                for bound, rise in _DOOR_BOUNDS.items()
+            },
+        }
     return series
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
 import pytest
 
@@ -23,6 +24,7 @@ from inference_blueprints.spec.types import Objectives
 from inference_local.prometheus.timed_evaluation import TimedEvaluation, TimedQuery, evaluate
 from tests.local.monitoring import series as of
 from tests.local.monitoring.asked import quickstart
+from tests.unit.render.front_door.door_process import small_plan
 
 _BEFORE = 20  # minutes without the fault
 _Fault = Callable[[of.Series, int], of.Series]
@@ -91,6 +93,34 @@ def _stopped(series: of.Series, minutes: int) -> of.Series:
     return {name: f"{values.partition('x')[0]}x{_BEFORE - 1}" for name, values in series.items()}
 
 
+def _on_one_replica(metric: str, good: str, bad: str) -> _Fault:
+    """Return a fault: from a time on, one replica of the front door reports another value."""
+
+    def break_(series: of.Series, minutes: int) -> of.Series:
+        [name] = [each for each in series if each.startswith(f"{metric}{{") and "door-1" in each]
+        return series | {name: _then(good, bad, minutes)}
+
+    return break_
+
+
+def _door_failing(series: of.Series, minutes: int) -> of.Series:
+    """Return a front door 3 % of whose answers are errors of the platform."""
+    return series | {
+        name: _then("0", "0+2", minutes) for name in series if 'class="5xx"' in name and "door_" in name
+    }
+
+
+def _door_slow(series: of.Series, minutes: int) -> of.Series:
+    """Return a front door that adds 50 to 100 ms to every request from a time on."""
+    found = {
+        name: f"0+58x{_BEFORE - 1} {58 * (_BEFORE - 1)}+0x{minutes - _BEFORE}"
+        for name in series
+        if name.startswith("door_added") and ('le="0.001"' in name or 'le="0.05"' in name)
+    }
+    assert len(found) == 4
+    return series | found
+
+
 #: The fault of each alarm, and the minutes after which it must be raised.
 FAULTS: Mapping[str, tuple[_Fault, int]] = {
     "workers-missing": (_replace("up{" + of.WORKER + ',pod="worker-1"', "1", "0"), 60),
@@ -105,6 +135,14 @@ FAULTS: Mapping[str, tuple[_Fault, int]] = {
     "gpu-errors": (_replace("DCGM_FI_DEV_XID_ERRORS", "0", "79"), 60),
     "gpus-idle": (_replace("DCGM_FI_DEV_GPU_UTIL", "80", "0"), 420),
     "efa-drops": (_replace("efa_rx_dropped", "0", "0+6000"), 60),
+    "door-budget-nearly-spent": (_on_one_replica("door_budget_spent_ratio", "0.5", "0.95"), 60),
+    "door-store-lost": (_on_one_replica("door_store_lost_seconds", "0", "90"), 60),
+    "door-keys-old": (_on_one_replica("door_key_snapshot_age_seconds", "1.5", "60"), 60),
+    "door-answers-failing": (_door_failing, 60),
+    "door-slow": (_door_slow, 60),
+    "door-settlement-late": (_on_one_replica("door_settlement_lag_seconds", "0.2", "300"), 60),
+    "door-records-late": (_on_one_replica("door_records_waiting", "40", "50000"), 60),
+    "door-replicas-missing": (_gone('role="door"'), 60),
     "requests-failing-fast": (_failing, 120),
     "requests-failing-slow": (_failing, 120),
     "first-token-late-fast": (_late(of.TTFT, 8), 120),
@@ -115,6 +153,11 @@ FAULTS: Mapping[str, tuple[_Fault, int]] = {
 
 
 #: One program of KEDA is enough to stop scaling, and a pod that does not answer is as good as none.
+#: Other ways to the same alarms.
+AND_BY: Mapping[str, tuple[str, _Fault]] = {
+    "one replica answers": ("door-replicas-missing", _replace("up{" + of.DOOR + ',pod="door-1"', "1", "0")),
+    "records are lost": ("door-records-late", _on_one_replica("door_records_lost_total", "0", "0+5")),
+}
 PARTLY: Mapping[str, _Fault] = {
     "no operator": _gone('app="keda-operator",'),
     "no adapter": _gone('app="keda-operator-metrics-apiserver"'),
@@ -128,7 +171,8 @@ def platform() -> tuple[Sequence[RecordingRule], Mapping[str, PlatformAlarm]]:
     load = {"load": {"metric": "queueLength", "target": 10}}
     workers = {"pool": "l40s", "tensorParallelSize": 1, "replicas": {"min": 2, "max": 3}, "scaledBy": load}
     blueprint = quickstart(deployments=[{"name": "main", "aggregated": workers}])
-    plan = build_plan(blueprint)
+    # What the alarms ask of a front door is only whether there is one.
+    plan = replace(build_plan(blueprint), front_door=small_plan())
     name = blueprint.metadata.name
     objectives = {"qwen3-8b": Objectives(time_to_first_token_p90_ms=1000, time_per_output_token_p90_ms=50)}
     found = rules(name, plan, objectives=objectives, prices=[_PRICE])
@@ -198,6 +242,17 @@ def test_one_program_of_keda_is_not_enough(
 ) -> None:
     found, alarms = platform
     at = alarm_minutes([alarms["scaler-gone"]], found, PARTLY[name](of.well(60), 60), 60)["scaler-gone"]
+    assert at
+    assert min(at) >= _BEFORE
+
+
+@pytest.mark.parametrize("way", AND_BY)
+def test_another_fault_raises_the_alarm_too(
+    way: str, platform: tuple[Sequence[RecordingRule], Mapping[str, PlatformAlarm]]
+) -> None:
+    found, alarms = platform
+    name, fault = AND_BY[way]
+    at = alarm_minutes([alarms[name]], found, fault(of.well(60), 60), 60)[name]
     assert at
     assert min(at) >= _BEFORE
 

@@ -38,6 +38,7 @@ def test_two_metrics_of_the_models_are_kept(tmp_path: Path) -> None:
         keda_namespace=None,
         dropped="python_.+",
         certificate=None,
+        door=None,
         platform=PLATFORM,
         rules={"groups": []},
     )

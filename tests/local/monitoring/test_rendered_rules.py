@@ -27,6 +27,7 @@ def test_a_real_prometheus_records_each_series_of_the_rendered_rules() -> None:
         keda_namespace="keda",
         dropped="python_.+",
         certificate=None,
+        door=None,
         platform=blueprint.metadata.name,
         rules=rule_groups(found),
     )

@@ -8,6 +8,7 @@ import pytest
 
 from inference_blueprints.loading import load_blueprint
 from inference_blueprints.render.ecs.ecs_target import EcsTarget
+from inference_blueprints.render.ecs.front_door_task import DOOR_SERVICE, POLICY
 from inference_blueprints.render.ecs.metrics_task import METRICS_SERVICE, gpu_metrics_service, metrics_task
 from inference_blueprints.render.ecs.services import RenderedService
 from inference_blueprints.resources import root
@@ -30,6 +31,7 @@ _SERVICES = {
     service_name("RELEASE", "frontend"),
     gpu_metrics_service("POOL"),
     METRICS_SERVICE,
+    DOOR_SERVICE,
     # CloudFormation names the services of the discovery store.
     "SERVICE",
 }
@@ -75,6 +77,7 @@ def test_log_streams_begin_with_the_prefixes_of_the_tasks() -> None:
     assert prefixes - {f"{task.log_prefix}/{each.name}" for each in task.containers} == {
         service_name("DEPLOYMENT", "ROLE"),
         service_name("DEPLOYMENT", "frontend"),
+        f"{DOOR_SERVICE}/{POLICY}",
     }
 
 

@@ -11,10 +11,13 @@ import pytest
 import yaml
 
 from inference_blueprints.loading import load_blueprint
+from inference_blueprints.render.ecs.front_door_task import door_log_group
 from inference_blueprints.render.ecs.metrics_task import metrics_log_group
 from inference_blueprints.render.eks.chart_values import scaled_kinds
+from inference_blueprints.render.eks.front_door_values import DOOR_NAMESPACE
 from inference_blueprints.resources import root
 from inference_blueprints.serving.plan import build_plan
+from inference_catalog.charts import charts
 from inference_catalog.log_groups import (
     canary_log_group,
     controller_log_group,
@@ -41,6 +44,7 @@ _prometheus, _prometheus_namespace = (urlsplit(PROMETHEUS_ADDRESS).hostname or "
 #: Objects by namespace. KEDA's are those of its chart 2.20.2.
 OBJECTS = {
     _prometheus_namespace: {f"service/{_prometheus}"},
+    DOOR_NAMESPACE: {f"deployment/{charts()['front-door'].release or 'front-door'}"},
     "keda": {"deployment/keda-operator", "deployment/keda-operator-metrics-apiserver"},
 }
 
@@ -111,7 +115,7 @@ def test_what_is_scaled_by_hand_is_what_keda_scales() -> None:
 
 def test_the_logs_of_functions_and_tasks_are_where_the_runbooks_look() -> None:
     functions = {controller_log_group("PLATFORM", name) for name in CONTROLLER_CALLS}
-    tasks = {model_log_group("PLATFORM", "MODEL"), metrics_log_group("PLATFORM")}
+    tasks = {model_log_group("PLATFORM", "MODEL"), metrics_log_group("PLATFORM"), door_log_group("PLATFORM")}
     groups = {canary_log_group("PLATFORM"), flink_log_group("PLATFORM-JOB"), *functions, *tasks}
     tails = [words for page in RUNBOOKS for words in commands(page) if words[:3] == ["aws", "logs", "tail"]]
     assert {words[3] for words in tails} == groups

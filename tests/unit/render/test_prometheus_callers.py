@@ -9,17 +9,19 @@ from inference_blueprints.render.callers.keeper import prometheus_tls
 from inference_blueprints.render.ecs.metrics_task import metrics_task
 from inference_blueprints.render.eks.chart_values import chart_values
 from inference_blueprints.render.eks.model_values import deployment_values
-from inference_blueprints.render.eks.prometheus_certificate import prometheus_certificate
+from inference_blueprints.render.eks.prometheus_certificate import prometheus_certificate, scraped_door
 from inference_blueprints.render.eks.prometheus_size import PrometheusSize
 from inference_blueprints.serving.plan import build_plan
 from inference_blueprints.spec.source import shipped
 from inference_contracts import scale_metrics
 from inference_contracts.door_identities import FOLDER, SERVER_NAME
-from inference_contracts.metric_labels import METRICS_SCHEME_LABEL, SERVING_JOB
+from inference_contracts.door_names import METRICS_PORT
+from inference_contracts.metric_labels import DOOR_JOB, METRICS_SCHEME_LABEL, SERVING_JOB
 from inference_contracts.packed_files import unpack_files
 
 ARN = "arn:aws:secretsmanager:us-west-2:111122223333:secret:prometheus-AbCdEf"
 DOOR = parse_blueprint(shipped()["front-door"].read_text(encoding="utf-8"), "door.yaml").blueprint
+PLAN = build_plan(DOOR)
 
 
 def test_on_eks_pods_say_whose_metrics_are_behind_tls() -> None:
@@ -37,7 +39,12 @@ def test_on_eks_pods_say_whose_metrics_are_behind_tls() -> None:
         platform="try",
         rules={},
         certificate=prometheus_certificate(ARN),
+        door=scraped_door(PLAN.front_door),
     )
+    assert "front-door" in prometheus["server"]["namespaces"]
+    door = prometheus["scrapeConfigs"][DOOR_JOB]
+    assert door["tls_config"]["server_name"] == "api.models.example.com"
+    assert {"regex": str(METRICS_PORT)}.items() <= door["relabel_configs"][0].items()
     job = prometheus["scrapeConfigs"][SERVING_JOB]
     assert job["tls_config"] == prometheus_tls()
     [scheme] = [each for each in job["relabel_configs"] if each.get("target_label") == "__scheme__"]
@@ -64,5 +71,7 @@ def test_on_ecs_entry_points_have_the_port_of_the_api() -> None:
     [rule] = jobs[SERVING_JOB]["relabel_configs"]
     assert (rule["regex"], rule["replacement"]) == (".*:8000", "https")
     assert "tls_config" not in jobs["gpu"]
+    assert jobs[DOOR_JOB]["scheme"] == "https"
+    assert jobs[DOOR_JOB]["tls_config"] == prometheus_tls("api.models.example.com")
     needs = {each.container for each in containers["prometheus"].depends_on}
     assert needs == {"targets", "certificate"}

@@ -52,6 +52,7 @@ def server(size: PrometheusSize) -> dict[str, Any]:
         keda_namespace=None,
         dropped="x",
         certificate=None,
+        door=None,
         platform="try",
         rules={},
     )
