@@ -11,7 +11,7 @@ from inference_blueprints.render.eks.prometheus_certificate import prometheus_ce
 from inference_blueprints.render.eks.prometheus_size import PrometheusSize
 from inference_catalog.catalogue import shipped
 from inference_catalog.charts import charts
-from tests.unit.render.front_door.door_process import small_plan
+from tests.unit.render.front_door.small_plans import small_plan
 
 #: Paths read off each chart's own values.yaml, at the version that is installed or, for Dynamo's platform
 #: chart, at the newest whose source was found. A key outside of this list would be written for nobody.

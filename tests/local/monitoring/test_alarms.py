@@ -24,7 +24,7 @@ from inference_blueprints.spec.types import Objectives
 from inference_local.prometheus.timed_evaluation import TimedEvaluation, TimedQuery, evaluate
 from tests.local.monitoring import series as of
 from tests.local.monitoring.asked import quickstart
-from tests.unit.render.front_door.door_process import small_plan
+from tests.unit.render.front_door.small_plans import small_plan
 
 _BEFORE = 20  # minutes without the fault
 _Fault = Callable[[of.Series, int], of.Series]
