@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -81,7 +82,21 @@ def test_metrics_are_text_that_prometheus_reads() -> None:
         *lines
     }
     assert {'door_shares{name="a"} 0.5', "door_decision_seconds_total 0.250000"} <= {*lines}
+    metrics.answered(200, 0.0007)
+    metrics.answered(0)
+    lines = metrics.text().decode().splitlines()
+    # A bucket holds what is below its bound.
+    histogram = (
+        'bucket{le="0.0005"} 0',
+        'bucket{le="0.001"} 1',
+        'bucket{le="+Inf"} 1',
+        "count 1",
+        "sum 0.000700",
+    )
+    assert {f"door_added_seconds_{each}" for each in histogram} <= {*lines}
+    assert {'door_answers_total{class="2xx"} 1', 'door_answers_total{class="none"} 1'} <= {*lines}
     names = {line.split("{")[0].split(" ")[0] for line in lines if not line.startswith("#")}
+    names = {re.sub("^(door_added_seconds)_(bucket|sum|count)$", r"\1", name) for name in names}
     assert names <= {line.split(" ")[2] for line in lines if line.startswith("# TYPE")}
 
 
