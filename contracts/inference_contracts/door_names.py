@@ -18,6 +18,9 @@ CHECKPOINT_EXPIRY_ATTRIBUTE: Final = "removed"
 DOOR_PORT: Final = 8443
 #: Port at which Prometheus, and nobody else, reads the metrics of a replica.
 METRICS_PORT: Final = 8444
+#: Job of Prometheus that reads replicas, and the label ``role`` of what it reads: they belong to no model.
+DOOR_JOB: Final = "door"
+DOOR_ROLE: Final = "door"
 
 #: Key of the object that the policy process watches, in the bucket of the front door's configuration
 #: (`door_object`).

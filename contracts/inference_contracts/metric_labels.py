@@ -14,8 +14,6 @@ from typing import Final
 
 #: What a serving process does in its release: values of the label ``role``.
 ROLES: Final = ("frontend", "worker", "prefill", "decode")
-#: Role of replicas of the front door, which belong to no model.
-DOOR_ROLE: Final = "door"
 #: Roles of processes that hold accelerators.
 WORKER_ROLES: Final = ("worker", "prefill", "decode")
 
@@ -89,7 +87,6 @@ SERVING_JOB: Final = "serving"
 GPU_JOB: Final = "gpu"
 KEDA_JOB: Final = "keda"
 KUBERNETES_JOB: Final = "kubernetes"
-DOOR_JOB: Final = "door"
 #: kube-state-metrics of the CloudWatch add-on, with the add-on's own certificate: see
 #: templates/linux/kube-state-metrics.yaml of its chart, aws-observability/helm-charts v6.4.0.
 KUBERNETES_EXPORTER: Final = "kube-state-metrics.amazon-cloudwatch.svc:8443"

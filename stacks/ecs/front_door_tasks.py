@@ -31,9 +31,8 @@ from inference_constructs.ecs import (
 )
 from inference_constructs.network import Gateway
 from inference_constructs.observability import KeptLogGroup
-from inference_contracts.door_names import DOOR_PORT, METRICS_PORT, door_domain
+from inference_contracts.door_names import DOOR_JOB, DOOR_PORT, METRICS_PORT, door_domain
 from inference_contracts.ecs_names import MAIN_CONTAINER
-from inference_contracts.metric_labels import DOOR_JOB
 from inference_contracts.task_tags import LABEL_TAGS, METRICS_JOB_TAG, METRICS_PORT_TAG
 from stacks.door_compute import DoorCompute, DoorParts
 

@@ -36,8 +36,9 @@ from inference_catalog.catalogue import shipped
 from inference_catalog.ecs_images import ecs_image
 from inference_contracts import scale_metrics
 from inference_contracts.door_identities import FOLDER
+from inference_contracts.door_names import DOOR_JOB, DOOR_ROLE
 from inference_contracts.ecs_names import MAIN_CONTAINER
-from inference_contracts.metric_labels import DOOR_JOB, DOOR_ROLE, GPU_JOB, SERVING_JOB
+from inference_contracts.metric_labels import GPU_JOB, SERVING_JOB
 from inference_contracts.packed_files import pack_files
 from inference_contracts.task_tags import LABEL_TAGS, METRICS_JOB_TAG, METRICS_PORT_TAG
 

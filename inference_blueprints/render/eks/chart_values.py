@@ -12,6 +12,7 @@ from inference_blueprints.spec.types import Batch
 from inference_catalog import node_facts
 from inference_catalog.charts import helm_values_directory
 from inference_contracts import metric_labels
+from inference_contracts.door_names import DOOR_JOB
 from inference_contracts.records import dataclass
 
 # The kinds of objects that KEDA scales on a platform, for its permissions.
@@ -91,7 +92,7 @@ def _environment() -> jinja2.Environment:
             "gpu": metric_labels.GPU_JOB,
             "keda": metric_labels.KEDA_JOB,
             "kubernetes": metric_labels.KUBERNETES_JOB,
-            "door": metric_labels.DOOR_JOB,
+            "door": DOOR_JOB,
         },
     )
     return environment

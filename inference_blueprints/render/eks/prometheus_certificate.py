@@ -17,8 +17,7 @@ from inference_blueprints.render.eks.front_door_values import DOOR_NAMESPACE
 from inference_blueprints.serving.stacks.known_callers import KEEPER_MEMORY_MIB
 from inference_blueprints.serving.types.front_door import DoorPlan
 from inference_contracts.door_identities import FOLDER
-from inference_contracts.door_names import METRICS_PORT
-from inference_contracts.metric_labels import DOOR_ROLE
+from inference_contracts.door_names import DOOR_ROLE, METRICS_PORT
 
 
 def scraped_door(door: DoorPlan | None) -> dict[str, Any] | None:

@@ -19,7 +19,7 @@ from inference_blueprints.render.monitoring.dashboard_table import DOOR_DASHBOAR
 from inference_blueprints.render.monitoring.recordings import LATE_RECORDINGS, Scope, late_name
 from inference_blueprints.serving.types import ServingPlan
 from inference_blueprints.spec.types import EACH_TOKEN, FIRST_TOKEN, LatencyKind
-from inference_contracts.metric_labels import DOOR_ROLE
+from inference_contracts.door_names import DOOR_ROLE
 
 # When a PromQL alarm of CloudWatch is raised: the times between a breach and the state.
 #

@@ -15,8 +15,8 @@ from inference_blueprints.serving.plan import build_plan
 from inference_blueprints.spec.source import shipped
 from inference_contracts import scale_metrics
 from inference_contracts.door_identities import FOLDER, SERVER_NAME
-from inference_contracts.door_names import METRICS_PORT
-from inference_contracts.metric_labels import DOOR_JOB, METRICS_SCHEME_LABEL, SERVING_JOB
+from inference_contracts.door_names import DOOR_JOB, METRICS_PORT
+from inference_contracts.metric_labels import METRICS_SCHEME_LABEL, SERVING_JOB
 from inference_contracts.packed_files import unpack_files
 
 ARN = "arn:aws:secretsmanager:us-west-2:111122223333:secret:prometheus-AbCdEf"
