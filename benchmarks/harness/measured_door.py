@@ -29,7 +29,7 @@ _WAIT_SECONDS = 60.0
 
 
 @dataclass(frozen=True)
-class Way:
+class MeasuredWay:
     """A way to the model."""
 
     name: str
@@ -142,7 +142,7 @@ def _event(number: int) -> bytes:
     return b"%x\r\n%s\r\n" % (len(data), data)
 
 
-def requests_at(way: Way, per_second: float, seconds: float) -> Taken:
+def requests_at(way: MeasuredWay, per_second: float, seconds: float) -> Taken:
     """Send short requests at a steady rate, also while earlier ones are open (an open loop).
 
     per_second: Requests per second.
@@ -151,7 +151,7 @@ def requests_at(way: Way, per_second: float, seconds: float) -> Taken:
     return _in_own_process(_short_requests, way, per_second, seconds)
 
 
-def streams_at_once(way: Way, number: int) -> Taken:
+def streams_at_once(way: MeasuredWay, number: int) -> Taken:
     """Read streams at the same time, from their start to their end.
 
     number: How many.
@@ -159,7 +159,7 @@ def streams_at_once(way: Way, number: int) -> Taken:
     return _in_own_process(_streams, way, number, 0.0)
 
 
-def _in_own_process(load: Any, way: Way, first: float, second: float) -> Taken:
+def _in_own_process(load: Any, way: MeasuredWay, first: float, second: float) -> Taken:
     context = multiprocessing.get_context("spawn")
     here, there = context.Pipe()
     process = context.Process(target=_run, args=(there, load, way, first, second), daemon=True)
@@ -169,11 +169,11 @@ def _in_own_process(load: Any, way: Way, first: float, second: float) -> Taken:
     return taken
 
 
-def _run(result: Connection, load: Any, way: Way, first: float, second: float) -> None:
+def _run(result: Connection, load: Any, way: MeasuredWay, first: float, second: float) -> None:
     result.send(asyncio.run(load(way, first, second)))
 
 
-def _request(way: Way, *, stream: bool) -> bytes:
+def _request(way: MeasuredWay, *, stream: bool) -> bytes:
     body: dict[str, Any] = {"model": "m", "messages": [{"role": "user", "content": "hello " * 100}]}
     body |= {"max_tokens": 64, "stream": stream}
     content = json.dumps(body).encode()
@@ -182,7 +182,7 @@ def _request(way: Way, *, stream: bool) -> bytes:
     return f"{head}content-length: {len(content)}\r\n\r\n".encode() + content
 
 
-async def _short_requests(way: Way, per_second: float, seconds: float) -> Taken:
+async def _short_requests(way: MeasuredWay, per_second: float, seconds: float) -> Taken:
     request, idle = _request(way, stream=False), list[Any]()
     taken: list[float] = []
     failed = 0
@@ -221,7 +221,7 @@ async def _whole_answer(reader: asyncio.StreamReader) -> bytes:
     return head[9:12]
 
 
-async def _streams(way: Way, number: float, _: float) -> Taken:
+async def _streams(way: MeasuredWay, number: float, _: float) -> Taken:
     request, chunks, failed = _request(way, stream=True), 0, 0
     taken: list[float] = []
 
