@@ -101,6 +101,18 @@ def read_line(content: bytes, signer: Signer) -> EndedRequest | None:
     return EndedRequest(line, promise, cost_of(line, promise))
 
 
+def request_without_decision(content: bytes) -> str | None:
+    """Return the identifier of a request that ended without a decision. None if the line is another."""
+    if b'"reservation":' in content:
+        return None
+    try:
+        line = json.loads(content)
+    except ValueError:
+        return None
+    found = line.get("id") if isinstance(line, dict) else None
+    return found if isinstance(found, str) else None
+
+
 def cost_of(line: dict[str, Any], promise: Promise) -> SettledCost:
     """Return what a request has cost, and how that is known.
 

@@ -132,6 +132,7 @@ class OpenRequests:
 
     def __init__(self) -> None:
         self._open: dict[str, OpenRequest] = {}
+        self._by_request: dict[str, str] = {}
         self.unchecked_nano = 0
         """Highest cost of the requests that were admitted without the store and are not charged yet."""
 
@@ -141,6 +142,7 @@ class OpenRequests:
     def add(self, identifier: str, request: OpenRequest) -> None:
         """Note an admitted request."""
         self._open[identifier] = request
+        self._by_request[request.facts.request] = identifier
         if request.is_unchecked:
             self.unchecked_nano += request.nano
 
@@ -151,7 +153,17 @@ class OpenRequests:
 
     def pop(self, identifier: str) -> OpenRequest | None:
         """Return a request that has ended, and forget it. None if it is unknown."""
-        return self._open.pop(identifier, None)
+        found = self._open.pop(identifier, None)
+        if found and self._by_request.get(found.facts.request) == identifier:
+            del self._by_request[found.facts.request]
+        return found
+
+    def reservation_of(self, request: str) -> str | None:
+        """Return the identifier of the reservation of a request. None if it is unknown.
+
+        request: Identifier that Envoy has given it.
+        """
+        return self._by_request.get(request)
 
     def with_tag(self, tag: str) -> Sequence[OpenReservation]:
         """Return the open reservations in a slot of the store."""

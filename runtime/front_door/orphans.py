@@ -105,7 +105,9 @@ class OrphanSweep:
         if not self._opened.of_closed_links():
             return
         answer = json.loads(await ask_envoy(self._envoy_admin, "GET", "/server_info"))
-        started = time.monotonic() - float(str(answer["uptime_all_epochs"]).rstrip("s"))
+        # Envoy tells whole seconds, the difference of two times that are cut off: up to one too many.
+        uptime = float(str(answer["uptime_all_epochs"]).rstrip("s")) - 1
+        started = time.monotonic() - uptime
         await asyncio.sleep(_LAST_LINES_SECONDS)
         for identifier, request in self._opened.of_closed_links():
             if request.admitted < started and self._opened.pop(identifier):

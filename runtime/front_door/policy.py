@@ -13,6 +13,7 @@ from front_door.asked_request import AskedRequest, RefusedError, read_request
 from front_door.callers import Callers, DoorCaller
 from front_door.costs import CostBound, bound_of
 from front_door.door_metrics import DoorMetrics
+from front_door.given_back import give_back
 from front_door.key_snapshot import KeySnapshot
 from front_door.known_usage import KnownUsage
 from front_door.ledger import NOT_RESERVED, Exceeded, Ledger, Reservation
@@ -168,6 +169,10 @@ class Policy:
         )
         promise = await self._reserve(caller, model, bound, facts, link)
         self._loads.began(target.cluster)
+        if not link.is_open:  # the caller has gone: Envoy does not wait any more
+            await give_back(
+                promise.id, opened=self._opened, ledger=self._ledger, loads=self._loads, usage=self._usage
+            )
         return {
             door_headers.TARGET: target.cluster,
             door_headers.SERVED: target.served_model,

@@ -10,11 +10,12 @@ from typing import Final
 
 from front_door.costs import CostBound
 from front_door.door_metrics import DoorMetrics
+from front_door.given_back import give_back
 from front_door.known_usage import KnownUsage
 from front_door.ledger import NOT_RESERVED, Ledger, Reservation, Unreserved
 from front_door.ledger_counters import LedgerSlot
 from front_door.log_follower import LogLine
-from front_door.log_line import FULL, EndedRequest, read_line
+from front_door.log_line import FULL, EndedRequest, read_line, request_without_decision
 from front_door.open_requests import OpenRequest, OpenRequests, RequestFacts
 from front_door.reservations import Signer
 from front_door.store import StoreLostError
@@ -81,6 +82,7 @@ class Settlement:
             by line, because a sum could hold lines of both kinds.
         """
         found = [(line, ended) for line in lines if (ended := read_line(line.content, self._signer))]
+        await asyncio.gather(*(self._give_back(line.content) for line in lines))
         known = []
         sums: dict[tuple[str | int, ...], Unreserved] = {}
         reserved = []
@@ -135,6 +137,14 @@ class Settlement:
             self._metrics.count("spent_nano", nano)
             self._deliver(facts.record(identifier, nano, prompt), 0)
         return True
+
+    async def _give_back(self, line: bytes) -> None:
+        request = request_without_decision(line)
+        identifier = self._opened.reservation_of(request) if request else None
+        if identifier:
+            await give_back(
+                identifier, opened=self._opened, ledger=self._ledger, loads=self._loads, usage=self._usage
+            )
 
     def _note_end(self, ended: EndedRequest) -> OpenRequest | None:
         """Note that a request has ended. Return it if this process has admitted it and not settled it."""

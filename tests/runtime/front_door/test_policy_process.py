@@ -60,6 +60,23 @@ def test_a_request_is_reserved_refused_and_settled(platform: Platform, start_pol
     assert policy.ask(key).status == 429
 
 
+def test_a_request_that_envoy_ended_before_the_decision_costs_nothing(
+    platform: Platform, start_policy: StartPolicy
+) -> None:
+    """Red if callers who go away meanwhile, or a slow store, fill budgets and models until a restart."""
+    policy = start_policy("one", a_platform(DoorBudget("team", "red", nano_per_day=2 * MOST)))
+    key = platform.known_key("red", policy)
+    assert policy.ask(key, x_request_id="stays").status == 200
+    assert policy.ask(key, x_request_id="gone").status == 200
+    assert policy.ask(key).status == 429
+    line = '{"callersId":"reservation","id":"%s","status":0,"flags":"DC"}'
+    write_lines(Path(policy.settings.access_log), [line % "gone", line % "gone", line % "other"])
+    wait_for(lambda: policy.metric("open_requests") == 1)
+    wait_for(lambda: policy.ask(key).status == 200)
+    assert policy.ask(key).status == 429
+    assert policy.metric("spent_nano_total") == 0
+
+
 def test_models_keys_and_configurations_change_while_it_runs(
     platform: Platform, start_policy: StartPolicy
 ) -> None:

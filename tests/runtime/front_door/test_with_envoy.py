@@ -5,7 +5,10 @@ from __future__ import annotations
 import http.client
 import json
 import re
+import socket
+import struct
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import replace
@@ -168,3 +171,29 @@ def test_what_envoy_logs_is_charged_and_what_it_cannot_log_too(replica: Replica,
     assert policy.metric("open_requests") == 0
     assert replica.post(key).status == 200
     assert replica.post(key, messages=large).status == 200
+
+
+def test_callers_who_go_away_while_the_policy_decides_leave_nothing_behind(
+    replica: Replica, platform: Platform
+) -> None:
+    """Red if a caller can fill a model or a budget for others with requests that no model has seen."""
+    policy = replica.policy
+    key = platform.known_key("red", policy)
+    content = json.dumps({"model": "m", "messages": [], "max_tokens": 5})
+    head = f"POST {CHAT} HTTP/1.1\r\nhost: a\r\nauthorization: Bearer {key}\r\n"
+    head += f"content-type: application/json\r\ncontent-length: {len(content)}\r\n\r\n"
+    for number in range(200):
+        with socket.create_connection(("127.0.0.1", replica.door.port)) as connection:
+            # It ends with a reset, as that of a program that is killed.
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            connection.sendall((head + content).encode())
+            time.sleep(number % 10 * 0.0004)
+    answered = replica.post(key)
+    assert answered.status == 200
+    answered.read()
+    wait_for(lambda: policy.metric("open_requests") == 0)
+    assert policy.metric("admitted_total") > policy.metric("settled_total"), "no caller went in time"
+    assert policy.metric('target_requests{target="one"}') == 0
+    assert policy.metric('budget_spent_ratio{scope="team",name="red",window="day"}') <= (
+        policy.metric("spent_nano_total") / LIMIT + 1e-6
+    )
