@@ -23,6 +23,12 @@ _HTTPS: Final = 443
 #: Time for which a fetched key set is used: a key that an issuer withdraws is accepted that long.
 _KEY_SET_SECONDS: Final = 300
 _FETCH_SECONDS: Final = 5
+#: Checked tokens that a worker of Envoy remembers, of each issuer whose keys stand in the configuration:
+#: their issuer, audience and time are checked again, their signature is not (``startVerify`` of Envoy's
+#: ``jwt_authn/authenticator.cc``). Other keys make another listener, which remembers nothing. Fetched keys
+#: change without one, so with them nothing is remembered: a token would be accepted for its whole life after
+#: its key was withdrawn.
+_CHECKED_TOKENS: Final = 1000
 #: Difference between the clocks of issuers and of the door.
 _SKEW_SECONDS: Final = 30
 
@@ -75,7 +81,10 @@ def _name(number: int) -> str:
 def _provider(number: int, key_set: DoorKeySet) -> Document:
     keys: Document
     if key_set.url is None:
-        keys = {"local_jwks": {"inline_string": json.dumps(key_set.inline)}}
+        keys = {
+            "local_jwks": {"inline_string": json.dumps(key_set.inline)},
+            "jwt_cache_config": {"jwt_cache_size": _CHECKED_TOKENS},
+        }
     else:
         fetched = {"uri": key_set.url, "cluster": _name(number), "timeout": f"{_FETCH_SECONDS}s"}
         keys = {

@@ -46,22 +46,28 @@ local function scan(text)
   local depth, objects, names, expects_name, top = 0, {}, {}, false, nil
   local value_start, media, media_bytes, prompts = nil, 0, 0, 0
   local opened = at
+  local escape = find(text, "\\", 1, true) -- the first backslash that is not read yet
   repeat
     local c = byte(text, at)
     if c == 34 then
-      local start, escaped = at, false
-      at = at + 1
-      c = byte(text, at)
-      while c ~= 34 do
-        if c == 92 then
-          escaped = true
-          at = at + 1
-        elseif not c then
-          return nil, nil, "the body ends within a text"
-        end
-        at = at + 1
-        c = byte(text, at)
+      -- Ends of texts are looked for by a plain search, which reads many bytes at once.
+      local start, last = at, find(text, '"', at + 1, true)
+      if escape and escape <= start then
+        escape = find(text, "\\", start + 1, true)
       end
+      local escaped = false
+      while last and escape and escape < last do
+        escaped = true
+        -- What follows a backslash belongs to it.
+        if escape + 1 == last then
+          last = find(text, '"', last + 1, true)
+        end
+        escape = find(text, "\\", escape + 2, true)
+      end
+      if not last then
+        return nil, nil, "the body ends within a text"
+      end
+      at = last
       if expects_name then
         if escaped and find(sub(text, start, at), "\\u00[4-7]") then
           return nil, nil, "names of fields must not have letters as escapes"

@@ -66,6 +66,16 @@ def test_the_options_of_a_stream_are_the_doors(door: Door, options: str) -> None
     }
 
 
+@pytest.mark.parametrize("end", ["\\\\", '\\"', '\\\\\\"', '"\n"', '\\" , \\" }', '", "\\\\'])
+def test_texts_end_at_their_quotes(door: Door, end: str) -> None:
+    """Red if a quote behind a backslash ends a text, or one behind two backslashes does not."""
+    other = f"x {end} y {end}"
+    facts = read(door, {"first": other, end: {other: [other]}, "model": "m", "max_tokens": 7, "z": end})
+    assert (facts["model"], facts["max-tokens"]) == ("m", "7")
+    answer = door.ask("POST", CHAT, b'{"model": "m", "x": "a\\"}')
+    assert (answer.status, answer.code) == (400, "bad_json")
+
+
 def test_the_policy_gets_what_a_body_may_cost(door: Door) -> None:
     body = {
         "model": "org/model:v1",

@@ -118,3 +118,15 @@ def test_a_key_that_the_issuer_withdraws_is_refused(door: Door) -> None:
     finally:
         door.write(small_plan(_KEY_SETS))
         door.wait_until(lambda: asked(door, token()).status == 200)
+
+
+def test_the_signature_of_a_token_is_checked_once(door: Door) -> None:
+    """Red if Envoy checks it for each request, or takes another token for one that it remembers."""
+    own = token(sub="once")
+    before = door.counter("http.door.jwt_authn.jwt_cache_hit")
+    assert [asked(door, own).status for _ in range(3)] == [200, 200, 200]
+    assert door.counter("http.door.jwt_authn.jwt_cache_hit") == before + 2
+    head, claims, signature = own.split(".")
+    other = token(sub="other").split(".")[2]
+    assert asked(door, f"{head}.{claims}.{other}").status == 401
+    assert asked(door, f"{head}.{tokens.encoded({**_CLAIMS, 'sub': 'you'})}.{signature}").status == 401
