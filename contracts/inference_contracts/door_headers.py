@@ -40,6 +40,8 @@ CACHE_KEY: Final = f"{PREFIX}cache-key"
 USER: Final = f"{PREFIX}user"
 #: Images, sounds and films of the prompt, by their contents or their addresses. Missing if there are none.
 IMAGES: Final = f"{PREFIX}images"
+#: Bytes of those contents, which `BYTES` does not count. A model that reads no images may read them as text.
+MEDIA_BYTES: Final = f"{PREFIX}media-bytes"
 #: ``true`` if the prompt goes on from a stored response or conversation, whose length only the server knows.
 STORED: Final = f"{PREFIX}stored"
 

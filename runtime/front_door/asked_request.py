@@ -23,6 +23,7 @@ _CHOICES: Final = door_headers.CHOICES.encode()
 _BYTES: Final = door_headers.BYTES.encode()
 _STORED: Final = door_headers.STORED.encode()
 _IMAGES: Final = door_headers.IMAGES.encode()
+_MEDIA_BYTES: Final = door_headers.MEDIA_BYTES.encode()
 _TOKEN: Final = door_headers.TOKEN.encode()
 _PROJECT: Final = door_headers.CALLERS_PROJECT.encode()
 #: By what a conversation is known, the best first.
@@ -61,6 +62,8 @@ class AskedRequest:
     """Answers, or images, that it wants."""
     images: int
     """Images, films and sounds of the prompt."""
+    media_bytes: int
+    """Length of their contents, which `bytes` does not count."""
     is_stored: bool
     """Whether it continues a conversation that the engine has stored."""
     conversation: str
@@ -89,11 +92,9 @@ def read_request(path: str, headers: Mapping[bytes, bytes]) -> AskedRequest:
     if not length.isdigit() or len(length) > _LONGEST_NUMBER:
         message = "The request has no Content-Length, so its cost has no bound. Send the header."
         raise RefusedError(DoorRefusal(411, "length_required", message))
-    limits = [
-        number
-        for header, name in _LIMITS
-        if (number := _number(headers, header, name, 0, 10_000_000)) is not None
-    ]
+    # Engines take 0 for no limit: `max_completion_tokens or max_tokens` of SGLang 0.5.18
+    # (``entrypoints/openai/protocol.py``).
+    limits = [number for header, name in _LIMITS if (number := _number(headers, header, name, 0, 10_000_000))]
     return AskedRequest(
         path,
         model,
@@ -101,6 +102,7 @@ def read_request(path: str, headers: Mapping[bytes, bytes]) -> AskedRequest:
         max(limits) if limits else None,
         _number(headers, _CHOICES, "n", 1, MOST_CHOICES) or 1,
         _number(headers, _IMAGES, "images", 0, 1_000_000) or 0,
+        _number(headers, _MEDIA_BYTES, "images", 0, 10**_LONGEST_NUMBER) or 0,
         headers.get(_STORED) == b"true",
         next((text for name in _CONVERSATION if (text := _text(headers, name))), ""),
         _project(headers),

@@ -11,6 +11,7 @@ from inference_contracts.door_configuration import DoorModel, DoorPrices
 #: Tokens that a chat template adds to a prompt: the system prompts of Llama 3.3 and gpt-oss have under 100.
 TEMPLATE_TOKENS: Final = 256
 IMAGE_PATHS: Final = ("/v1/images/",)
+_SEVERAL_PROMPTS: Final = "/v1/completions"
 _NO_OUTPUT: Final = ("/v1/embeddings", "/v1/rerank", "/v1/score", "/v1/classify")
 
 
@@ -38,13 +39,17 @@ def bound_of(request: AskedRequest, model: DoorModel) -> CostBound:
     """Return the most that a request can use.
 
     A token has at least one byte, so the length of the body bounds the tokens of text. An image in the body
-    counts as the model counts it, and never by the bytes of its base64. The context of the model bounds both.
+    counts as the model counts it, and never by the bytes of its base64; a model that reads no images may get
+    them as text. The context of the model bounds both, of each prompt of a completion.
     """
     if request.path.startswith(IMAGE_PATHS):
         return CostBound(min(request.bytes, model.context_length), 0, request.choices)
     text = request.bytes + TEMPLATE_TOKENS + request.images * model.image_tokens
+    if not model.image_tokens:
+        text += request.media_bytes
     # A stored conversation adds its former turns, which nobody here has seen.
-    prompt = model.context_length if request.is_stored else min(text, model.context_length)
+    prompts = request.choices if request.path.startswith(_SEVERAL_PROMPTS) else 1
+    prompt = model.context_length if request.is_stored else min(text, model.context_length * prompts)
     if request.path.startswith(_NO_OUTPUT):
         # Each of several inputs has the whole context, so only the length of the body bounds them.
         return CostBound(text, 0, 0)

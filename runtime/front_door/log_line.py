@@ -17,6 +17,9 @@ _CUT: Final = frozenset({"DC", "UC", "UR", "LR", "SI", "UT", "DT", "DR", "UMSDR"
 #: Fewer bytes than any event of a stream has that carries a token: those of chat have over 150.
 _LEAST_EVENT_BYTES: Final = 64
 _FIRST_ERROR: Final = 400
+#: Detail of an answer that had no room in Envoy's buffer: the model has worked
+#: (https://www.envoyproxy.io/docs/envoy/v1.40.0/configuration/http/http_conn_man/response_code_details).
+_TOO_LARGE: Final = "response_payload_too_large"
 #: What a target answers that has no room (Dynamo 1.6.1 and llm-d answer 503 or 529).
 FULL: Final = frozenset({503, 529})
 
@@ -120,7 +123,7 @@ def cost_of(line: dict[str, Any], promise: Promise) -> SettledCost:
     - A stream that was cut and has no usage costs its whole prompt, and as many tokens as its bytes can have.
     - Another answer that was cut after it had reached its target costs its whole reservation: the target has
       worked, and callers could else read everything but the last byte for nothing.
-    - Errors of the target cost nothing.
+    - Errors of the target cost nothing. An answer that is too large for Envoy costs its whole reservation.
     - An answer without usage costs its whole reservation.
     """
     prices, status = promise.prices, _whole(line.get("status"))
@@ -134,7 +137,8 @@ def cost_of(line: dict[str, Any], promise: Promise) -> SettledCost:
 
     if _is_count(used_in) or _is_count(used_out):
         return costs(_whole(used_in), _whole(used_out), "cut" if is_cut else "usage")
-    if status >= _FIRST_ERROR or line.get("upstream") in (None, "", "-"):
+    is_error = status >= _FIRST_ERROR and line.get("details") != _TOO_LARGE
+    if is_error or line.get("upstream") in (None, "", "-"):
         return SettledCost(0, 0, 0, "none")
     if is_cut and line.get("stream") == "true":
         most = _whole(line.get("sent")) // _LEAST_EVENT_BYTES

@@ -95,6 +95,10 @@ def test_a_conversation_is_known_by_its_session_then_its_cache_key_then_its_user
         (CHAT, {"x_door_max_tokens": "999999"}, CostBound(100 + TEMPLATE_TOKENS, 8192, 0)),
         (CHAT, {"x_door_bytes": "5000000"}, CostBound(8192, 100, 0)),
         (CHAT, {"x_door_images": "2"}, CostBound(100 + TEMPLATE_TOKENS + 2000, 100, 0)),
+        # Engines take no limit from 0.
+        (CHAT, {"x_door_max_tokens": "0"}, CostBound(100 + TEMPLATE_TOKENS, 100, 0)),
+        # Several prompts, each with the whole context.
+        ("/v1/completions", {"x_door_bytes": "5000000", "x_door_n": "3"}, CostBound(3 * 8192, 300, 0)),
         ("/v1/responses", {"x_door_stored": "true"}, CostBound(8192, 100, 0)),
         # Many inputs, each with the whole context: no limit of the model bounds their sum.
         ("/v1/embeddings", {"x_door_bytes": "5000000"}, CostBound(5_000_000 + TEMPLATE_TOKENS, 0, 0)),
@@ -105,6 +109,13 @@ def test_the_most_that_a_request_uses(path: str, changed: dict[str, str], bound:
     """Red if a kind of request could use more than is reserved for it."""
     model = a_model(image_tokens=1000)
     assert bound_of(read_request(path, headers(**changed)), model) == bound
+
+
+def test_images_are_text_for_a_model_that_reads_none() -> None:
+    """Red if data URLs are free: a chat template may write them into the prompt."""
+    asked = read_request(CHAT, headers(x_door_images="1", x_door_media_bytes="5000"))
+    assert bound_of(asked, a_model()).input_tokens == 100 + TEMPLATE_TOKENS + 5000
+    assert bound_of(asked, a_model(image_tokens=70)).input_tokens == 100 + TEMPLATE_TOKENS + 70
 
 
 ENDED = {"status": 200, "upstream": "10.0.0.1:8000", "path": CHAT, "stream": "true", "sent": 6400}
@@ -125,6 +136,12 @@ ENDED = {"status": 200, "upstream": "10.0.0.1:8000", "path": CHAT, "stream": "tr
         ({}, (356, 100), "reservation"),
         ({"status": 503, "flags": "UF"}, (0, 0), "none"),
         ({"status": 400}, (0, 0), "none"),
+        # The model has written more than Envoy holds.
+        (
+            {"status": 500, "details": "response_payload_too_large", "stream": "false"},
+            (356, 100),
+            "reservation",
+        ),
         # It never reached a model.
         ({"status": 0, "flags": "DC", "upstream": None}, (0, 0), "none"),
         ({"status": 429, "upstream": "-"}, (0, 0), "none"),

@@ -95,12 +95,11 @@ local function scan(text)
             if size == 5 and sub(text, start + 1, at - 1) == "image" then
               media = media + 1
             end
-          elseif (name == "url" or name == "image_url") and (top == "messages" or top == "input")
+          elseif (name == "image_url" and depth == 5 or name == "url" and depth == 6 and MEDIA[names[5]])
+            and names[3] == "content" and (top == "messages" or top == "input")
             and sub(text, start + 1, start + 5) == "data:" then
+            -- A part of a message. Elsewhere, as in what a tool is called with, it is text for the model.
             media_bytes = media_bytes + size
-            if name == "url" and not MEDIA[names[depth - 1] or ""] then
-              media = media + 1
-            end
           end
         end
       end
@@ -276,6 +275,7 @@ local function read(handle)
   headers:replace("x-door-bytes", string.format("%.0f", #text - facts.media_bytes))
   if facts.media > 0 then
     headers:replace("x-door-images", string.format("%.0f", facts.media))
+    headers:replace("x-door-media-bytes", string.format("%.0f", facts.media_bytes))
   end
   if raw(text, fields.previous_response_id) or raw(text, fields.conversation) then
     headers:replace("x-door-stored", "true")

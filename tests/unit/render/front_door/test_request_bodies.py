@@ -128,8 +128,12 @@ _TEXT = "data:" + "A" * 1000
         ({"messages": [{"content": _TEXT}]}, 0, ""),
         ({"tools": [{"function": {"parameters": {"url": _TEXT}}}]}, 0, ""),
         ({"metadata": {"image_urls": "x"}}, 0, ""),
-        # A data URL outside an image costs at least an image.
-        ({"messages": [{"content": [{"type": "file", "file": {"url": _TEXT}}]}]}, 1, _TEXT),
+        ({"messages": [{"content": [{"type": "file", "file": {"url": _TEXT}}]}]}, 0, ""),
+        # What a tool is called with is text for the model, whatever its fields are called.
+        ({"messages": [{"content": [{"type": "tool_use", "input": {"url": _TEXT}}]}]}, 0, ""),
+        ({"messages": [{"content": [{"type": "tool_use", "input": {"image_url": _TEXT}}]}]}, 1, ""),
+        ({"messages": [{"content": [{"input": {"image_url": {"url": _TEXT}}}]}]}, 1, ""),
+        ({"messages": [{"tool_calls": [{"function": {"image_url": _TEXT}}]}]}, 1, ""),
     ],
 )
 def test_images_are_counted_and_their_bytes_are_not(
@@ -138,6 +142,7 @@ def test_images_are_counted_and_their_bytes_are_not(
     facts = read(door, {"model": "m", **body})
     size = len(json.dumps({"model": "m", **body}))
     assert (facts.get("images", "0"), facts["bytes"]) == (str(images), str(size - len(data)))
+    assert int(facts.get("media-bytes", "0")) == len(data)
 
 
 @pytest.mark.parametrize(
