@@ -17,6 +17,9 @@ from front_door.ledger_counters import LedgerSlot
 from inference_contracts.door_configuration import DoorPrices
 from inference_contracts.usage_record import UsageRecord
 
+#: Made once: `json.dumps` would make one for each request.
+_JSON: Final = json.JSONEncoder(separators=(",", ":"))
+
 
 @dataclass(frozen=True, slots=True)
 class RequestFacts:
@@ -41,14 +44,13 @@ class RequestFacts:
     def as_text(self) -> str:
         """Return them as text."""
         bound, prices = self.bound, self.prices
-        return json.dumps(
+        return _JSON.encode(
             [
                 *(self.replica, self.request, self.team, self.project, self.key, self.model, self.target),
                 *(bound.input_tokens, bound.output_tokens, bound.images),
                 *(prices.input_token, prices.output_token, prices.image),
                 *(self.day, self.month, self.started),
-            ],
-            separators=(",", ":"),
+            ]
         )
 
     @classmethod

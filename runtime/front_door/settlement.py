@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import collections
 from collections.abc import Callable, Iterable
-from dataclasses import replace
 from typing import Final
 
 from front_door.costs import CostBound
@@ -82,7 +81,8 @@ class Settlement:
             by line, because a sum could hold lines of both kinds.
         """
         found = [(line, ended) for line in lines if (ended := read_line(line.content, self._signer))]
-        await asyncio.gather(*(self._give_back(line.content) for line in lines))
+        undecided = [each for line in lines if (each := request_without_decision(line.content))]
+        await asyncio.gather(*map(self._give_back, undecided))
         known = []
         sums: dict[tuple[str | int, ...], Unreserved] = {}
         reserved = []
@@ -138,9 +138,8 @@ class Settlement:
             self._deliver(facts.record(identifier, nano, prompt), 0)
         return True
 
-    async def _give_back(self, line: bytes) -> None:
-        request = request_without_decision(line)
-        identifier = self._opened.reservation_of(request) if request else None
+    async def _give_back(self, request: str) -> None:
+        identifier = self._opened.reservation_of(request)
         if identifier:
             await give_back(
                 identifier, opened=self._opened, ledger=self._ledger, loads=self._loads, usage=self._usage
@@ -164,7 +163,9 @@ class Settlement:
     ) -> None:
         # A store that has lost its last writes does not know the reservation. No generation means: charge it
         # all the same. An answer that is lost leaves it open whether the store has done it.
-        sure = replace(reservation, generation="") if is_first else reservation
+        sure = reservation
+        if is_first:  # not by `replace`, which takes three times as long
+            sure = Reservation("", reservation.day, reservation.month, reservation.minute)
         while True:
             try:
                 numbers = await self._ledger.settle(
