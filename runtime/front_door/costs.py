@@ -11,7 +11,7 @@ from inference_contracts.door_configuration import DoorModel, DoorPrices
 #: Tokens that a chat template adds to a prompt: the system prompts of Llama 3.3 and gpt-oss have under 100.
 TEMPLATE_TOKENS: Final = 256
 IMAGE_PATHS: Final = ("/v1/images/",)
-_SEVERAL_PROMPTS: Final = "/v1/completions"
+SEVERAL_PROMPTS: Final = "/v1/completions"
 _NO_OUTPUT: Final = ("/v1/embeddings", "/v1/rerank", "/v1/score", "/v1/classify")
 
 
@@ -48,7 +48,7 @@ def bound_of(request: AskedRequest, model: DoorModel) -> CostBound:
     if not model.image_tokens:
         text += request.media_bytes
     # A stored conversation adds its former turns, which nobody here has seen.
-    prompts = request.choices if request.path.startswith(_SEVERAL_PROMPTS) else 1
+    prompts = request.choices if request.path.startswith(SEVERAL_PROMPTS) else 1
     prompt = model.context_length if request.is_stored else min(text, model.context_length * prompts)
     if request.path.startswith(_NO_OUTPUT):
         # Each of several inputs has the whole context, so only the length of the body bounds them.

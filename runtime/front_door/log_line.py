@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass
 from typing import Any, Final
 
-from front_door.costs import IMAGE_PATHS
+from front_door.costs import IMAGE_PATHS, SEVERAL_PROMPTS
 from front_door.reservations import Promise, Signer
 from inference_contracts import door_log
 from inference_contracts.usage_record import CostBasis, UsageRecord
@@ -119,7 +119,10 @@ def request_without_decision(content: bytes) -> str | None:
 def cost_of(line: dict[str, Any], promise: Promise) -> SettledCost:
     """Return what a request has cost, and how that is known.
 
-    - Usage that the engine reported counts, also that of a stream until it was cut.
+    - Usage that the engine reported counts, also that of a stream until it was cut. Of a stream with several
+      answers, each event has the usage of its own answer only (``include_continuous_usage`` in
+      ``entrypoints/openai/chat_completion/serving.py`` of vLLM): it is taken times their number, or what the
+      bytes can have, if that is more. Of a list of prompts, all count.
     - A stream that was cut and has no usage costs its whole prompt, and as many tokens as its bytes can have.
     - Another answer that was cut after it had reached its target costs its whole reservation: the target has
       worked, and callers could else read everything but the last byte for nothing.
@@ -136,6 +139,11 @@ def cost_of(line: dict[str, Any], promise: Promise) -> SettledCost:
         return SettledCost(tokens_in, tokens_out, nano, basis)
 
     if _is_count(used_in) or _is_count(used_out):
+        if is_cut and line.get("stream") == "true" and (choices := _choices(line)) > 1:
+            several = max(_whole(used_out) * choices, _whole(line.get("sent")) // _LEAST_EVENT_BYTES)
+            has_prompts = line.get("path") == SEVERAL_PROMPTS
+            prompt = promise.input_tokens if has_prompts else _whole(used_in)
+            return costs(prompt, min(several, promise.output_tokens), "cut")
         return costs(_whole(used_in), _whole(used_out), "cut" if is_cut else "usage")
     is_error = status >= _FIRST_ERROR and line.get("details") != _TOO_LARGE
     if is_error or line.get("upstream") in (None, "", "-"):
@@ -144,6 +152,12 @@ def cost_of(line: dict[str, Any], promise: Promise) -> SettledCost:
         most = _whole(line.get("sent")) // _LEAST_EVENT_BYTES
         return costs(promise.input_tokens, min(most, promise.output_tokens), "cut")
     return costs(promise.input_tokens, promise.output_tokens, "reservation")
+
+
+def _choices(line: dict[str, Any]) -> int:
+    """Return how many answers a request asked for, of all its prompts together."""
+    text = str(line.get("choices") or "")
+    return int(text) if text.isdecimal() else 1
 
 
 def _is_count(value: Any) -> bool:

@@ -127,6 +127,16 @@ ENDED = {"status": 200, "upstream": "10.0.0.1:8000", "path": CHAT, "stream": "tr
         ({"in": 12, "out": 5}, (12, 5), "usage"),
         ({"in": 12, "out": 5, "flags": "DC"}, (12, 5), "cut"),
         ({"in": 12, "out": 5, "flags": "UC,UPE"}, (12, 5), "cut"),
+        # Each event has the usage of one of several answers.
+        ({"in": 12, "out": 5, "flags": "DC", "choices": "3", "sent": 640}, (12, 15), "cut"),
+        ({"in": 12, "out": 1, "flags": "DC", "choices": "3", "sent": 1280}, (12, 20), "cut"),
+        ({"in": 12, "out": 90, "flags": "DC", "choices": "3"}, (12, 100), "cut"),
+        (
+            {"in": 12, "out": 5, "flags": "DC", "choices": "3", "sent": 640, "path": "/v1/completions"},
+            (356, 15),
+            "cut",
+        ),
+        ({"in": 12, "out": 15, "choices": "3"}, (12, 15), "usage"),
         # Cut without usage: the prompt, and what its bytes can hold.
         ({"flags": "DC"}, (356, 100), "cut"),
         ({"flags": "DC", "sent": 640}, (356, 10), "cut"),
