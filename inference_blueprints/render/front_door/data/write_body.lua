@@ -13,7 +13,10 @@ local LARGEST_EVENT = 1048576
 local PREFIXES = @PREFIXES@
 local HARMLESS = @HARMLESS@
 local EXACT = @EXACT@
-local REMOVED = { "authorization", "x-api-key", "cookie", "openai-organization", "openai-project" }
+-- The usage of a compressed answer could not be read, so none is asked for.
+local REMOVED = {
+  "authorization", "x-api-key", "cookie", "openai-organization", "openai-project", "accept-encoding"
+}
 
 local function is_routing(name, value)
   if HARMLESS[name] or EXACT[name] == value then
