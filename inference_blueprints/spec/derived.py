@@ -153,6 +153,8 @@ def models_domain(platform: str, network: Network) -> str:
 def platform_zones(environment: Environment) -> list[str]:
     """Return the zones that the blueprint names, or the first that the catalogue knows; no account is asked.
 
-    environment: The blueprint's section; without zones its region is one that the catalogue knows.
+    environment: The blueprint's section.
+    Returns: Names of zones. Empty if the catalogue does not know the region, which a rule reports.
     """
-    return list(environment.availability_zones or catalog.regions()[environment.region][:DEFAULT_ZONES])
+    known = catalog.regions().get(environment.region, ())
+    return list(environment.availability_zones or known[:DEFAULT_ZONES])

@@ -34,6 +34,12 @@ def with_front_door(spec: dict[str, Any]) -> None:
     spec["frontDoor"] = {"budgets": [{"team": "ads", "usdPerDay": 10}]}
 
 
+def with_own_keys(spec: dict[str, Any]) -> None:
+    """Let a team administer its own keys."""
+    with_front_door(spec)
+    spec["teams"][0]["principals"] = ["arn:aws:iam::111122223333:role/Ads"]
+
+
 def on_ecs(spec: dict[str, Any]) -> None:
     with_front_door(spec)
     spec["cluster"] = {"ecs": {}}

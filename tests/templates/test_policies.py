@@ -10,7 +10,7 @@ import pytest
 from tests.templates.checks.wildcards import ALLOWED, unexplained_wildcards, wildcards
 from tests.templates.conftest import Synthesise
 from tests.templates.support import Templates, listed, statements
-from tests.templates.test_front_door_stack import with_front_door
+from tests.templates.test_front_door_stack import with_own_keys
 from tests.templates.test_streaming_stack import streaming
 
 
@@ -107,7 +107,7 @@ CHANGES = (
     observed,
     operated,
     streaming,
-    with_front_door,
+    with_own_keys,
 )
 
 

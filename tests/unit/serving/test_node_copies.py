@@ -9,6 +9,8 @@ import pytest
 
 import inference_catalog as catalog
 from benchmarks.harness.generated import generated_blueprint
+from inference_blueprints.loading import parse_blueprint
+from inference_blueprints.resources import blueprints_directory
 from inference_blueprints.serving.checks.serving_checks import serving_findings
 from inference_blueprints.serving.estimates import node_copies
 from inference_blueprints.serving.estimates.node_copies import hub_findings
@@ -16,7 +18,7 @@ from inference_blueprints.serving.plan import build_plan
 from inference_blueprints.serving.resolved import resolve
 from inference_blueprints.serving.types import ModelPlan, Process, SecretValue, WeightsBucket
 from inference_blueprints.spec.types import Blueprint
-from inference_contracts.errors import Finding
+from inference_contracts.errors import BlueprintError, Finding
 
 Make = Callable[..., Blueprint]
 
@@ -270,6 +272,14 @@ def test_many_workers_on_the_hub_are_a_warning_with_what_to_write(make_blueprint
 
 def test_few_workers_on_the_hub_are_none(make_blueprint: Make) -> None:
     assert hub_warnings(make_blueprint()) == []
+
+
+def test_a_region_that_is_misspelt_is_reported_by_its_rule_alone() -> None:
+    """Red if the count of the gateways of an unknown region ends the command."""
+    shipped = (blueprints_directory() / "quickstart-g6e.yaml").read_text(encoding="utf-8")
+    with pytest.raises(BlueprintError) as refused:
+        parse_blueprint(shipped.replace("us-west-2", "us-wst-2"), "own.yaml")
+    assert "spec.environment.region: got 'us-wst-2'" in str(refused.value)
 
 
 def test_the_plan_looks_up_as_many_workers_per_model_in_a_large_blueprint(
