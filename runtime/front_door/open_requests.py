@@ -141,6 +141,9 @@ class OpenRequests:
     def __len__(self) -> int:
         return len(self._open)
 
+    def __contains__(self, identifier: str) -> bool:
+        return identifier in self._open
+
     def add(self, identifier: str, request: OpenRequest) -> None:
         """Note an admitted request."""
         self._open[identifier] = request

@@ -10,14 +10,15 @@ import asyncio
 import json
 import time
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Final
 
 from front_door.envoy_admin import ask_envoy
-from front_door.ledger_counters import Budgets, LedgerSlot
-from front_door.open_requests import OpenRequests, RequestFacts
+from front_door.ledger_counters import Budgets
+from front_door.open_requests import OpenRequests
 from front_door.replicas import Replicas
 from front_door.settlement import Settlement
 from front_door.store import LedgerStore, StoreLostError
+from front_door.stored_requests import slots_of, stored_requests
 from front_door.target_load import TargetLoads
 from front_door.trouble import Trouble
 
@@ -69,32 +70,14 @@ class OrphanSweep:
     async def sweep(self, dead: set[str]) -> None:
         """Settle what dead replicas have left. Raises StoreLostError."""
         for tag in self._budgets().tags:
-            key = LedgerSlot.of(tag, ()).keys[0]
-            cursor: Any = b"0"
-            while True:
-                cursor, rows = await self._store.ask(tag, "HSCAN", key, cursor, "COUNT", 500)
-                for identifier, value in zip(rows[::2], rows[1::2], strict=True):
-                    await self._settle(tag, identifier.decode(), value.decode(), dead)
-                if cursor == b"0":
-                    break
+            async for identifier, _, facts in stored_requests(self._store, tag):
+                if facts.replica not in dead:
+                    continue
+                for slot in slots_of(self._budgets(), facts):
+                    if slot.tag == tag:
+                        await self._settlement.settle_orphan(slot, identifier, facts)
         for name in dead:
             await self._replicas.forget(name)
-
-    async def _settle(self, tag: str, identifier: str, value: str, dead: set[str]) -> None:
-        try:
-            facts = RequestFacts.from_text(value.split(" ", 2)[2])
-        except (ValueError, IndexError, TypeError):
-            return
-        if facts.replica in dead:
-            for slot in self._slots(facts):
-                if slot.tag == tag:
-                    await self._settlement.settle_orphan(slot, identifier, facts)
-
-    def _slots(self, facts: RequestFacts) -> list[LedgerSlot]:
-        budgets = self._budgets()
-        of_model = budgets.of_model(facts.model)
-        found = [budgets.of_caller(facts.team, facts.project, facts.key)]
-        return [*found, of_model] if of_model else found
 
     async def _look_at_envoy(self) -> None:
         """Settle this replica's own requests whose Envoy has died: another one has started since.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import ssl
+import time
 from collections.abc import Coroutine, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
@@ -27,6 +28,7 @@ from front_door.replicas import Replicas
 from front_door.reservations import Signer, signing_key
 from front_door.settlement import Settlement
 from front_door.store import LedgerStore, StoreLostError, StorePlace
+from front_door.stored_requests import take_over
 from front_door.target_load import TargetLoads
 from front_door.usage_delivery import UsageDelivery
 from front_door.watched_configuration import WatchedConfiguration
@@ -48,7 +50,7 @@ class Replica:
     """
 
     def __init__(self, settings: DoorSettings) -> None:
-        self._settings, self.metrics = settings, DoorMetrics()
+        self._settings, self.metrics, self._started = settings, DoorMetrics(), time.time()
         state = Path(settings.state_folder)
         s3 = boto3.client("s3") if settings.configuration.startswith("s3://") else None
         uses_tables = settings.keys_table or settings.ledger_table
@@ -128,7 +130,7 @@ class Replica:
         """Yield what runs until the process ends."""
         yield self._store.run()
         yield self._keys.run()
-        yield self._log.run()
+        yield self._follow_log()
         yield self._delivery.run()
         yield self._replicas.run()
         yield self._orphans.run()
@@ -159,6 +161,17 @@ class Replica:
             async with asyncio.timeout(_FINISH_SECONDS):
                 while self._log.unread_bytes or self._delivery.waiting:
                     await asyncio.sleep(_FINISH_SECONDS / 100)
+
+    async def _follow_log(self) -> None:
+        await take_over(
+            self._settings.replica,
+            lambda: self.policy.known.budgets,
+            store=self._store,
+            opened=self._opened,
+            loads=self._loads,
+            started=self._started,
+        )
+        await self._log.run()
 
     def _take(self, configuration: DoorConfiguration) -> None:
         """Take a new configuration."""

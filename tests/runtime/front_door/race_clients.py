@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import random
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
@@ -38,8 +39,8 @@ class Race:
 
     @property
     def spent(self) -> int:
-        """Nano-dollars of all whole answers."""
-        return self.finished * COST
+        """Nano-dollars of all answers, also of those that were cut when their replica died."""
+        return (self.finished + self.cut) * COST
 
     async def run(self, clients: int, until: Callable[[], Awaitable[None]]) -> None:
         """Run clients until a function returns."""
@@ -54,9 +55,13 @@ class Race:
     async def _client(self, chance: random.Random) -> None:
         while not self.stops:
             envoy = chance.choice([each for each in self.envoys if each.is_alive])
-            answer = await ask(envoy.policy, self.key)
+            request = f"{chance.getrandbits(128):032x}"
+            answer = await ask(envoy.policy, self.key, request)
             if answer is None or answer.status == 503:
                 self.failed += 1
+                if envoy.is_alive:  # Envoy has no decision, and logs that it has refused the request
+                    line = json.dumps({"id": request, "status": 503})
+                    write_lines(Path(envoy.policy.settings.access_log), [line])
                 await asyncio.sleep(0.1)
             elif answer.status != 200:
                 assert answer.code == "insufficient_quota", answer
@@ -72,11 +77,15 @@ class Race:
                 write_lines(Path(envoy.policy.settings.access_log), [line])
 
 
-async def ask(policy: PolicyProcess, key: str) -> Answer | None:
-    """Ask a policy over a connection of its own. None if it does not answer."""
+async def ask(policy: PolicyProcess, key: str, request: str) -> Answer | None:
+    """Ask a policy over a connection of its own. None if it does not answer.
+
+    request: Identifier that Envoy has given the request.
+    """
     head = (
         f"POST {door_headers.DECIDE}{CHAT} HTTP/1.1\r\nhost: policy\r\ncontent-length: 0\r\n"
-        f"authorization: Bearer {key}\r\n{door_headers.MODEL}: m\r\n{door_headers.STREAM}: true\r\n"
+        f"authorization: Bearer {key}\r\nx-request-id: {request}\r\n"
+        f"{door_headers.MODEL}: m\r\n{door_headers.STREAM}: true\r\n"
         f"{door_headers.BYTES}: 100\r\n{door_headers.MAX_TOKENS}: {OUTPUT_TOKENS}\r\n\r\n"
     )
     try:

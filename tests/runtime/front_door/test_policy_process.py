@@ -72,9 +72,16 @@ def test_a_request_that_envoy_ended_before_the_decision_costs_nothing(
     line = '{"callersId":"reservation","id":"%s","status":0,"flags":"DC"}'
     write_lines(Path(policy.settings.access_log), [line % "gone", line % "gone", line % "other"])
     wait_for(lambda: policy.metric("open_requests") == 1)
-    wait_for(lambda: policy.ask(key).status == 200)
+    wait_for(lambda: policy.ask(key, x_request_id="unheard").status == 200)
     assert policy.ask(key).status == 429
     assert policy.metric("spent_nano_total") == 0
+    # The policy dies before Envoy has its last decision. The next process knows what it had admitted.
+    policy.kill()
+    write_lines(Path(policy.settings.access_log), [line % "unheard"])
+    policy.start()
+    wait_for(lambda: policy.metric("open_requests") == 1)
+    wait_for(lambda: policy.ask(key).status == 200)
+    assert policy.ask(key).status == 429
 
 
 def test_models_keys_and_configurations_change_while_it_runs(
