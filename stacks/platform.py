@@ -198,7 +198,7 @@ class PlatformStacks:
         from inference_blueprints.render.monitoring.recording_rules import late_latencies
         from stacks.monitoring_stack import MonitoringStack
 
-        MonitoringStack(
+        stack = MonitoringStack(
             self._app,
             stack_name(self._name, "Monitoring"),
             platform=self._name,
@@ -211,3 +211,6 @@ class PlatformStacks:
             discovery_services=target.discovery_services,
             env=self._env,
         )
+        if target.front_door:
+            # CDK derives no order from the output of a stack that is named.
+            stack.add_stack_dependency(target.front_door)

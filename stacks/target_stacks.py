@@ -79,6 +79,8 @@ class TargetStacks(ABC):
         self.discovery_services: Sequence[str] = ()
         #: Name of the stream of the front door's usage records. None without a front door.
         self.usage_stream: str | None = None
+        #: Stack of the front door, which has this stream. None without one.
+        self.front_door: cdk.Stack | None = None
 
     @abstractmethod
     def add(self) -> WorkerCompute:
@@ -116,6 +118,7 @@ class TargetStacks(ABC):
         )
         for each in after:
             stack.add_stack_dependency(each)
+        self.front_door = stack
         self.usage_stream = cdk.Fn.get_stack_output(
             stack.stack_name, USAGE_STREAM_OUTPUT, region=stack.region
         )
