@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from tests.templates.checks.exports import exports
+from tests.templates.checks.exports import exports, too_early
 from tests.templates.checks.limits import exceeded_limits
 from tests.templates.checks.lint import lint
 from tests.templates.checks.refused import refused_by_aws
@@ -25,8 +25,9 @@ def test_no_row_of_the_table_refuses_a_resource(shipped_templates: Templates) ->
     assert refused_by_aws(shipped_templates) == []
 
 
-def test_stacks_export_nothing(shipped_templates: Templates) -> None:
+def test_stacks_export_nothing_and_read_outputs_of_earlier_stacks(shipped_templates: Templates) -> None:
     assert exports(shipped_templates) == []
+    assert too_early(shipped_templates) == []
 
 
 def test_asks_no_account_anything(shipped_templates: Templates) -> None:

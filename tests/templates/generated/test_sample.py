@@ -16,7 +16,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from inference_blueprints.loading import load_blueprint
 from inference_blueprints.serving.plan import build_plan
 from inference_catalog import image_cache
-from tests.templates.checks.exports import exports
+from tests.templates.checks.exports import exports, too_early
 from tests.templates.checks.limits import exceeded_limits
 from tests.templates.checks.lint import lint
 from tests.templates.checks.refused import refused_by_aws
@@ -77,6 +77,7 @@ def check(document: Document, folder: Path) -> None:
     assert templates.by_stack.keys() == {"Data", "Network", "Cluster", "Platform", "Capacity"} | others
     assert unexplained_wildcards(templates) == []
     assert exports(templates) == []
+    assert too_early(templates) == []
     assert exceeded_limits(templates) == []
     assert refused_by_aws(templates) == []
     assert lint(templates, document["spec"]["environment"]["region"]) == []
