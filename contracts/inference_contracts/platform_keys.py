@@ -1,0 +1,50 @@
+"""Keys with which the platform's own programs call models through the front door.
+
+Workers of batch, streaming jobs and the canary are callers like others: each request has a key, is charged to
+a team and finds its model by a name. Their keys are made and rotated by a function of AWS Secrets Manager and
+belong to no person. Their models have names that no other key may use, so that a queue or a job keeps its own
+deployments and its own priority.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Final, Literal
+
+#: A part of the platform that calls models.
+PlatformCaller = Literal["batch", "streaming", "canary"]
+
+#: Variable of a program: ARN of the secret with its keys.
+SECRET_VARIABLE: Final = "DOOR_KEYS_SECRET"  # noqa: S105 -- the name of a variable
+#: Time between two looks at the secret, in seconds. A program looks at once, too, when its key is refused.
+LOOK_SECONDS: Final = 600
+#: Team that the canary's requests are charged to. No team of a blueprint has this name, and it has no budget.
+PLATFORM_TEAM: Final = "_platform"
+
+
+def way_model(caller: PlatformCaller, name: str) -> str:
+    """Return the name under which a program asks the front door for its model.
+
+    name: Model of the queue or of the canary's question; name of the streaming job.
+    """
+    return f"{caller}:{name}"
+
+
+def read_keys(text: str) -> Mapping[str, str]:
+    """Return the key of each team in the value of a secret. Raises ValueError if it has another form.
+
+    text: Value of the secret: a JSON object with a key for each team.
+    """
+    found = json.loads(text)
+    if not isinstance(found, dict) or not all(isinstance(each, str) for each in found.values()):
+        raise ValueError("the secret is no JSON object with a key for each team")
+    return found
+
+
+def write_keys(keys: Mapping[str, str]) -> str:
+    """Return the value of a secret.
+
+    keys: The key of each team.
+    """
+    return json.dumps(dict(keys), separators=(",", ":"), sort_keys=True)
