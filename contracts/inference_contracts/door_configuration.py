@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from inference_contracts.door_terms import NANO, BudgetScope, Enforcement, StoreLoss
 from inference_contracts.json_record import JsonRecord
+from inference_contracts.platform_keys import PlatformCaller
 
 __all__ = [
     "NANO",
@@ -75,6 +76,8 @@ class DoorModel(JsonRecord):
     """Tokens that are reserved for the answer if a request states no maximum."""
     image_tokens: int = 0
     """Largest number of tokens that one image of a prompt counts as. 0 if prompts have no images."""
+    caller: PlatformCaller | None = None
+    """Part of the platform that alone may use it, with keys that name it. None for callers from outside."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +130,7 @@ class DoorConfiguration(JsonRecord):
     budgets: tuple[DoorBudget, ...]
     issuers: tuple[DoorIssuer, ...]
     api_keys: bool
-    """Whether callers may identify themselves with API keys."""
+    """Whether callers may identify themselves with API keys. Parts of the platform always do."""
     time_zone: str = "UTC"
     """Time zone of days and months, such as ``Europe/Berlin``."""
     on_store_loss: StoreLoss = "refuse"
@@ -136,3 +139,14 @@ class DoorConfiguration(JsonRecord):
     does not answer."""
     replicas: int = 2
     """Replicas of the door, which share `store_loss_nano`."""
+
+    @property
+    def reads_keys(self) -> bool:
+        """Whether anybody calls with a key."""
+        return self.api_keys or any(model.caller for model in self.models)
+
+    @property
+    def charged_teams(self) -> tuple[str, ...]:
+        """All teams that requests are charged to: those of the platform, and the one of its own parts."""
+        internal = (team for model in self.models if model.caller for team in model.teams or ())
+        return tuple(dict.fromkeys((*(team.name for team in self.teams), *internal)))

@@ -17,6 +17,7 @@ from typing import Final
 
 from inference_contracts.door_configuration import DoorBudget
 from inference_contracts.json_record import JsonRecord
+from inference_contracts.platform_keys import PlatformCaller
 
 #: Begins every key, so that scanners of repositories find one.
 PREFIX: Final = "ibk"
@@ -83,6 +84,8 @@ class KeyRecord(JsonRecord):
     """What people call it."""
     budget: DoorBudget | None = None
     """Limits of this key, besides those of the platform's configuration."""
+    caller: PlatformCaller | None = None
+    """Part of the platform that it belongs to. None for keys of people and their programs."""
 
     def hashes_at(self, now: float) -> tuple[str, ...]:
         """Return the hashes of the secrets that are valid at a time: none if it has expired or is revoked.

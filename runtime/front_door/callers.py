@@ -15,8 +15,9 @@ from front_door.asked_request import RefusedError
 from front_door.key_snapshot import KeySnapshot
 from front_door.refusals import DoorRefusal
 from inference_contracts import door_headers, principals
-from inference_contracts.door_configuration import DoorBudget, DoorConfiguration
+from inference_contracts.door_configuration import DoorBudget, DoorConfiguration, DoorModel
 from inference_contracts.door_keys import key_hash, key_id
+from inference_contracts.platform_keys import PlatformCaller
 
 _AUTHORIZATION: Final = b"authorization"
 #: Header of Anthropic's clients.
@@ -48,11 +49,23 @@ class DoorCaller:
     """Public names of the models that it may use. None for all of its team."""
     budget: DoorBudget | None = None
     """Limits that the key has of its own."""
+    caller: PlatformCaller | None = None
+    """Part of the platform that asks."""
 
     @property
     def name(self) -> str:
         """What conversations without a name are told apart by."""
         return self.key or self.subject or self.team
+
+    def may_use(self, model: DoorModel) -> bool:
+        """Return whether it may ask a model.
+
+        A part of the platform has models of its own, which nobody else sees, and may use those that its key
+        names. It may use no other.
+        """
+        if model.caller != self.caller or (model.teams is not None and self.team not in model.teams):
+            return False
+        return (self.models is None and self.caller is None) or model.name in (self.models or ())
 
 
 class Callers:
@@ -68,7 +81,7 @@ class Callers:
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._keys, self._clock = keys, clock
-        self._admits_keys = configuration.api_keys
+        self._admits_keys, self._reads_keys = configuration.api_keys, configuration.reads_keys
         self._issuers = {(each.issuer, each.audience): each for each in configuration.issuers}
         self._teams = {team.name for team in configuration.teams}
         self._principals = {
@@ -94,10 +107,10 @@ class Callers:
         team, project, key, subject = (headers.get(name, b"").decode() or None for name in _DECIDED)
         record = self._keys.get(key) if key else None
         models = None if record is None or record.models is None else frozenset(record.models)
-        return DoorCaller(team or "", project, key, subject, models)
+        return DoorCaller(team or "", project, key, subject, models, caller=record.caller if record else None)
 
     def _of_key(self, secret: str, address: bytes) -> DoorCaller:
-        identifier = key_id(secret) if self._admits_keys else None
+        identifier = key_id(secret) if self._reads_keys else None
         if identifier is None:
             message = "This is no API key or token of this platform. Ask its owner for one."
             raise self._wrong(message, address)
@@ -105,6 +118,8 @@ class Callers:
             message = "API keys cannot be checked now. Ask again in some seconds."
             raise RefusedError(DoorRefusal(503, "keys_unavailable", message, retry_after=5))
         record = self._keys.get(identifier)
+        if record and record.caller is None and not self._admits_keys:
+            record = None
         valid = record.hashes_at(self._clock()) if record else ()
         digest = key_hash(secret)
         # Every key takes the same time: two hashes are compared, each in constant time, also for a key that
@@ -116,7 +131,7 @@ class Callers:
             )
             raise self._wrong(message, address)
         models = None if record.models is None else frozenset(record.models)
-        return DoorCaller(record.team, record.project, record.id, None, models, record.budget)
+        return DoorCaller(record.team, record.project, record.id, None, models, record.budget, record.caller)
 
     def _wrong(self, message: str, address: bytes) -> RefusedError:
         """Return the refusal of a wrong key: another one for an address that sends many."""

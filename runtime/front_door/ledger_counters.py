@@ -115,7 +115,7 @@ class Budgets:
             for model in configuration.models
             if ("model", model.name) in self._limits
         }
-        teams = [team_tag(team.name) for team in configuration.teams]
+        teams = [team_tag(name) for name in configuration.charged_teams]
         self.tags = (*teams, *(slot.tag for slot in self._models.values()))
 
     def of_caller(

@@ -111,7 +111,7 @@ class Policy:
 
     def visible_models(self, caller: DoorCaller) -> list[DoorModel]:
         """Return the models that a caller may use."""
-        return [model for model in self.known.configuration.models if _may_use(caller, model)]
+        return [model for model in self.known.configuration.models if caller.may_use(model)]
 
     def slots(
         self, team: str, project: str | None, key: str | None, model: str
@@ -133,7 +133,7 @@ class Policy:
             return {door_headers.TARGET: door_headers.POLICY_CLUSTER, **_of_caller(caller, caller.project)}
         request = read_request(path, headers)
         model = known.models.get(request.model)
-        if model is None or not _may_use(caller, model):
+        if model is None or not caller.may_use(model):
             message = (
                 f"The model {request.model[:200]!r} does not exist, or this caller may not use it. "
                 "GET /v1/models lists what it may use."
@@ -141,7 +141,8 @@ class Policy:
             raise RefusedError(DoorRefusal(404, "model_not_found", message, parameter="model"))
         project = _project(caller, request)
         conversation = request.conversation or caller.name
-        priority = 0 if headers.get(_CLASS) == _BATCH else model.priority
+        is_batch = caller.caller == "batch" or headers.get(_CLASS) == _BATCH
+        priority = 0 if is_batch else model.priority
         target = choose_target(model, conversation, priority, self._loads)
         if isinstance(target, NoRoom):
             message = (
@@ -240,12 +241,6 @@ class Policy:
             refusal = DoorRefusal(503, "budgets_unavailable", message, retry_after=_STORE_RETRY_SECONDS)
             raise RefusedError(refusal) from error
         self._metrics.count("admitted_without_store")
-
-
-def _may_use(caller: DoorCaller, model: DoorModel) -> bool:
-    if model.teams is not None and caller.team not in model.teams:
-        return False
-    return caller.models is None or model.name in caller.models
 
 
 def _project(caller: DoorCaller, request: AskedRequest) -> str | None:
