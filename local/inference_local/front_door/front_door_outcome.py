@@ -74,7 +74,8 @@ class FrontDoorOutcome:
     """`limit_usd`, `overspend_usd`: Its limit, and what was spent beyond it."""
     unrecorded_usd: float
     """What of `spent_usd` no usage record has: a killed replica takes the lines of its log that Envoy has not
-    written yet. The ledger has the reservations of these requests."""
+    written yet. The ledger has the reservations of these requests. Below zero if requests that the replica
+    did not finish were charged as reserved, for more than they had cost."""
     recorded_usd: float
     """What the requests of all other teams cost, by the usage records. No replica was killed meanwhile."""
     counted_usd: float | None
@@ -167,8 +168,7 @@ def front_door_lines(outcome: FrontDoorOutcome, *, simulated: bool) -> list[str]
             else f", {outcome.cut_tokens_counted} by the models' frontends."
         ),
         f"{amount(outcome.killed_replicas, 'replica')} killed and started again while it answered: "
-        f"{amount(outcome.lost_with_replica, 'request')} lost with it, and the usage records of "
-        f"{_usd(outcome.unrecorded_usd)}, which the ledger has.",
+        f"{amount(outcome.lost_with_replica, 'request')} lost with it{_records(outcome.unrecorded_usd)}.",
     ]
     if (canary := outcome.canary) is not None:
         shares = ", ".join(f"{count} at {target}" for target, count in canary.by_target.items())
@@ -207,6 +207,13 @@ def short_front_door(outcome: FrontDoorOutcome, *, simulated: bool) -> str:
         f"streams charged; {outcome.killed_replicas} of {amount(outcome.replicas, 'replica')} killed"
         + (f". Not as it should be: {', '.join(outcome.faults)}" if outcome.faults else "")
     )
+
+
+def _records(unrecorded_usd: float) -> str:
+    """Return what the usage records lack or have too much, after the loss of a replica."""
+    if unrecorded_usd >= 0:
+        return f", and the usage records of {_usd(unrecorded_usd)}, which the ledger has"
+    return f"; the usage records have {_usd(-unrecorded_usd)} too much, of cut answers charged as reserved"
 
 
 def _usd(value: float) -> str:

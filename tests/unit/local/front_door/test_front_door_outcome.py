@@ -11,7 +11,12 @@ import jsonschema
 import pytest
 from rich.console import Console
 
-from inference_local.front_door.front_door_outcome import CanaryOutcome, FrontDoorOutcome, ShedOutcome
+from inference_local.front_door.front_door_outcome import (
+    CanaryOutcome,
+    FrontDoorOutcome,
+    ShedOutcome,
+    front_door_lines,
+)
 from inference_local.report import as_dict, print_report, render_html
 from inference_local.report.terminal import print_summary
 from tests.unit.local.report.conftest import document, report_of, summary  # noqa: F401 - fixtures
@@ -108,6 +113,12 @@ def test_the_terminal_says_it_all_at_any_width(report: Any, width: int) -> None:
     ):
         assert expected in text
     assert "Not as it should be" not in text
+
+
+def test_no_negative_sum_is_shown() -> None:
+    lines = front_door_lines(dataclasses.replace(OUTCOME, unrecorded_usd=-0.0000042), simulated=True)
+    assert any("the usage records have 0.0000042 USD too much" in line for line in lines)
+    assert not any("-0.0" in line for line in lines)
 
 
 @pytest.mark.parametrize("width", [60, 120])
