@@ -294,6 +294,21 @@ HOPS: Final = (
         ),
     ),
     Hop(
+        caller="people and pipelines of a team",
+        target="API of the front door's keys",
+        port="443",
+        admitted="the VPC, through the API's own endpoint",
+        authentication="SigV4, by a principal that the blueprint gives the team",
+        tls="yes",
+        rules=(r"HTTPS from the VPC to the API: tcp 443 from [\d./]+",),
+        tests=(
+            "tests/templates/test_key_api.py::test_only_signed_requests_from_the_vpc_reach_the_function",
+            "tests/templates/test_key_api.py::test_teams_have_no_other_way_to_keys_than_the_api",
+            "tests/runtime/key_api/test_key_api.py::test_who_belongs_to_no_team_gets_nothing",
+            "tests/runtime/key_api/test_key_api.py::test_a_key_for_another_team_is_refused",
+        ),
+    ),
+    Hop(
         caller="functions, tasks and nodes",
         target="services of AWS, through endpoints of the VPC",
         port="443",
