@@ -13,6 +13,8 @@ from tests.charts.renderings import Manifest
 
 CHART = "front-door"
 RELEASE = str(charts()[CHART].release)
+#: Of its pods, in the order of their start.
+CONTAINERS = ("certificates", "policy", "envoy")
 PLAN = build_plan(load_blueprint("front-door").blueprint)
 _REFERENCES = DoorReferences(
     configuration="s3://configuration-of-the-door/configuration.json",

@@ -11,7 +11,7 @@ from inference_catalog import node_facts
 from inference_contracts.door_names import DOOR_PORT, METRICS_PORT
 from inference_contracts.door_settings import read_settings
 from inference_contracts.metric_labels import PROMETHEUS_NAMESPACE
-from tests.charts.front_door import BOTH, CHART, FIXED, PLAN, RELEASE, SCALED
+from tests.charts.front_door import BOTH, CHART, CONTAINERS, FIXED, PLAN, RELEASE, SCALED
 from tests.charts.llm_d import of_kind
 from tests.charts.renderings import Manifest, Render, Staged, run_helm
 
@@ -39,7 +39,7 @@ def test_the_policy_starts_before_envoy_and_ends_after_it(pod: Manifest) -> None
     [envoy] = pod["containers"]
     assert envoy["command"][0] == "envoy"
     sidecars = {each["name"]: each for each in pod["initContainers"]}
-    assert sidecars.keys() == {"certificates", "policy"}
+    assert (*sidecars, envoy["name"]) == CONTAINERS
     for each in sidecars.values():
         assert each["restartPolicy"] == "Always"
         assert "startupProbe" in each

@@ -14,7 +14,7 @@ from inference_contracts.metric_labels import POD_LABEL_PREFIX
 from tests.cluster.nodes import node
 from tests.cluster.state import namespace_object
 from tests.unit.docs.test_commands import PAGES, commands
-from tests.unit.docs.test_kubectl_commands import OBJECTS
+from tests.unit.docs.test_kubectl_commands import CONTAINERS, OBJECTS
 
 #: Dynamo's operator brings its definition, and neither is to be had here: tests/unit/docs has its name.
 _OF_DYNAMO = "dynamographdeploymentscalingadapters"
@@ -50,8 +50,11 @@ def _object(version: str, kind: str, name: str, namespace: str | None, **parts: 
 
 
 def _pod(name: str, namespace: str) -> dict[str, Any]:
-    container = {"name": "main", "image": "example.invalid/image", "ports": [{"containerPort": 80}]}
-    specification = {"nodeName": _NODE, "containers": [container], "terminationGracePeriodSeconds": 0}
+    first, *others = [
+        {"name": each, "image": "example.invalid/image"} for each in CONTAINERS.get(namespace, ("main",))
+    ]
+    containers = [{**first, "ports": [{"containerPort": 80}]}, *others]
+    specification = {"nodeName": _NODE, "containers": containers, "terminationGracePeriodSeconds": 0}
     return _object("v1", "Pod", name, namespace, spec=specification)
 
 
@@ -67,7 +70,7 @@ def _named_objects() -> list[dict[str, Any]]:
             spec={
                 "replicas": 0,
                 "selector": {"matchLabels": _LABELS},
-                "template": {"metadata": {"labels": _LABELS}, "spec": _pod("", "")["spec"]},
+                "template": {"metadata": {"labels": _LABELS}, "spec": _pod("", namespace)["spec"]},
             },
         )
         if name.startswith("deployment/")

@@ -26,6 +26,7 @@ from inference_catalog.log_groups import (
 )
 from inference_contracts.metric_labels import POD_LABEL_PREFIX, POD_LABELS, PROMETHEUS_ADDRESS
 from inference_contracts.operations_names import CONTROLLER_CALLS
+from tests.charts.front_door import CONTAINERS as DOOR_CONTAINERS
 from tests.unit.docs.test_commands import commands
 
 RUNBOOKS = sorted((root() / "docs/runbooks").glob("*.md"))
@@ -47,6 +48,8 @@ OBJECTS = {
     DOOR_NAMESPACE: {f"deployment/{charts()['front-door'].release or 'front-door'}"},
     "keda": {"deployment/keda-operator", "deployment/keda-operator-metrics-apiserver"},
 }
+#: Containers of the pods that commands name, by namespace.
+CONTAINERS = {DOOR_NAMESPACE: DOOR_CONTAINERS}
 
 
 def _namespaces() -> set[str]:
@@ -87,6 +90,14 @@ def test_named_objects_exist(page: Path) -> None:
             if re.fullmatch("(deployment|service)/.+", word):
                 (namespace,) = _options(words, "--namespace")
                 assert word in OBJECTS[namespace], words
+
+
+@pytest.mark.parametrize("page", RUNBOOKS, ids=lambda page: page.stem)
+def test_named_containers_exist(page: Path) -> None:
+    for words in _kubectl(page):
+        for container in _options(words, "--container"):
+            (namespace,) = _options(words, "--namespace")
+            assert container in CONTAINERS[namespace], words
 
 
 @pytest.mark.parametrize("page", RUNBOOKS, ids=lambda page: page.stem)
