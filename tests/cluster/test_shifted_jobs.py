@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -75,8 +76,8 @@ def running_workers(control_plane: ControlPlane, platform: Templates) -> Iterato
     )
     worker["spec"]["replicas"] = scaled["spec"]["minReplicaCount"]
     roles = [each for each in objects if each["metadata"]["name"] == operations_names.SHIFT_GROUP]
-    kubectl.apply([*nodes, *roles, scaled, worker, _autoscaler(scaled)])
     with (
+        _applied(kubectl, [*nodes, *roles, scaled, worker, _autoscaler(scaled)]),
         kueue(control_plane, platform),
         active_queues(kubectl, [each for each in objects if each["kind"] in QUEUE_KINDS]),
     ):
@@ -86,9 +87,17 @@ def running_workers(control_plane: ControlPlane, platform: Templates) -> Iterato
         )
         yield scaled
         delete_jobs(kubectl)
-    kubectl.run("delete", "deployment,hpa,scaledobject", "--all", "--namespace", JOB_NAMESPACE)
-    kubectl.run("delete", "nodes", *(each["metadata"]["name"] for each in nodes))
-    kubectl.run("delete", "clusterrole,clusterrolebinding", operations_names.SHIFT_GROUP)
+
+
+@contextmanager
+def _applied(kubectl: Kubectl, objects: list[KubernetesObject]) -> Iterator[None]:
+    """Have objects as long as a block lasts. They also go if it fails: other files count these pods."""
+    kubectl.apply(objects)
+    try:
+        yield
+    finally:
+        document = {"apiVersion": "v1", "kind": "List", "items": objects[::-1]}
+        kubectl.run("delete", "--ignore-not-found", "--filename", "-", document=document)
 
 
 def _autoscaler(scaled: KubernetesObject) -> KubernetesObject:

@@ -12,9 +12,12 @@ from tests.cluster.objects import KubernetesObject
 
 
 def certificate_folder(control_plane: ControlPlane, name: str) -> Path:
-    """A folder of the run with the certificate and key of a controller, named as Kubernetes mounts them."""
+    """A folder of the run with the certificate and key of a controller, named as Kubernetes mounts them.
+
+    It may be there: several files of tests run the same controller on one control plane, one after the other.
+    """
     folder = control_plane.run_directory / name
-    folder.mkdir()
+    folder.mkdir(exist_ok=True)
     pair = control_plane.authority.issue(f"{name}-webhooks")
     shutil.copy(pair.certificate, folder / "tls.crt")
     shutil.copy(pair.key, folder / "tls.key")
