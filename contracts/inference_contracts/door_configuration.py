@@ -73,7 +73,8 @@ class DoorModel(JsonRecord):
     context_length: int
     """Largest number of tokens of prompt and answer together."""
     default_output_tokens: int
-    """Tokens that are reserved for the answer if a request states no maximum."""
+    """Largest number of tokens of an answer if a request states none. If it is the context, an answer ends
+    where the context does."""
     image_tokens: int = 0
     """Largest number of tokens that one image of a prompt counts as. 0 if prompts have no images."""
     caller: PlatformCaller | None = None

@@ -25,12 +25,14 @@ METRICS_PATH: Final = "/metrics"
 # are whole, below a billion, and written as the caller wrote them.
 MODEL: Final = f"{PREFIX}model"
 STREAM: Final = f"{PREFIX}stream"
+#: Largest number of tokens of one answer, from the fields that engines read at the path. Missing if the body
+#: states none; 0 if what it states may bound nothing.
 MAX_TOKENS: Final = f"{PREFIX}max-tokens"
-MAX_COMPLETION_TOKENS: Final = f"{PREFIX}max-completion-tokens"
-MAX_OUTPUT_TOKENS: Final = f"{PREFIX}max-output-tokens"
-#: Answers that a request asks for: `n` or `best_of`, whichever is larger, times the prompts of a completion.
+#: Answers that a request asks for: the largest of `n`, `best_of` and `n_cmpl`, times the prompts of a
+#: completion.
 CHOICES: Final = f"{PREFIX}n"
 #: Length of the body in bytes, without the contents of images, sounds and films that it has (data URLs).
+#: Definitions of tools count four times.
 BYTES: Final = f"{PREFIX}bytes"
 #: Payload of a JSON Web Token that Envoy has checked, in base64url.
 TOKEN: Final = f"{PREFIX}token"
@@ -42,7 +44,8 @@ USER: Final = f"{PREFIX}user"
 IMAGES: Final = f"{PREFIX}images"
 #: Bytes of those contents, which `BYTES` does not count. A model that reads no images may read them as text.
 MEDIA_BYTES: Final = f"{PREFIX}media-bytes"
-#: ``true`` if the prompt goes on from a stored response or conversation, whose length only the server knows.
+#: ``true`` if only the server knows the length of the prompt: it goes on from a stored response or
+#: conversation, has a film or a sound, or says how templates and images are read.
 STORED: Final = f"{PREFIX}stored"
 
 #: Address of the caller: that of the connection, or what the load balancer says of it.
@@ -64,6 +67,9 @@ PUBLIC: Final = f"{PREFIX}public"
 RESERVATION: Final = f"{PREFIX}reservation"
 #: Nano-dollars reserved. Callers see it in the response too.
 RESERVED: Final = f"{PREFIX}reserved"
+#: Largest number of tokens of one answer that Envoy writes into the body, because the request states none.
+#: Callers see it in the response too. Missing if nothing is written.
+MAXIMUM: Final = f"{PREFIX}maximum"
 PRIORITY: Final = f"{PREFIX}priority"
 
 #: Name of the project of a request, which callers may send with an API key of a team.

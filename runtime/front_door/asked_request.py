@@ -14,11 +14,7 @@ from inference_contracts.request_headers import SESSION_HEADER
 #: What Envoy writes for a field that the body does not have, or that is null.
 _ABSENT: Final = frozenset({"", "-", "null"})
 _MODEL: Final = door_headers.MODEL.encode()
-_LIMITS: Final = (
-    (door_headers.MAX_TOKENS.encode(), "max_tokens"),
-    (door_headers.MAX_COMPLETION_TOKENS.encode(), "max_completion_tokens"),
-    (door_headers.MAX_OUTPUT_TOKENS.encode(), "max_output_tokens"),
-)
+_MAX_TOKENS: Final = door_headers.MAX_TOKENS.encode()
 _CHOICES: Final = door_headers.CHOICES.encode()
 _BYTES: Final = door_headers.BYTES.encode()
 _STORED: Final = door_headers.STORED.encode()
@@ -57,7 +53,7 @@ class AskedRequest:
     bytes: int
     """Length of the body."""
     output_tokens: int | None
-    """Largest number of tokens of one choice. None if the request states none."""
+    """Largest number of tokens of one choice. None if the request states none, 0 if it may bound nothing."""
     choices: int
     """Answers, or images, that it wants."""
     images: int
@@ -65,7 +61,7 @@ class AskedRequest:
     media_bytes: int
     """Length of their contents, which `bytes` does not count."""
     is_stored: bool
-    """Whether it continues a conversation that the engine has stored."""
+    """Whether only the engine knows the length of the prompt, such as of a conversation it has stored."""
     conversation: str
     """What its conversation is known by. Empty if nothing says it."""
     project: str | None
@@ -92,14 +88,11 @@ def read_request(path: str, headers: Mapping[bytes, bytes]) -> AskedRequest:
     if not length.isdigit() or len(length) > _LONGEST_NUMBER:
         message = "The request has no Content-Length, so its cost has no bound. Send the header."
         raise RefusedError(DoorRefusal(411, "length_required", message))
-    # Engines take 0 for no limit: `max_completion_tokens or max_tokens` of SGLang 0.5.18
-    # (``entrypoints/openai/protocol.py``).
-    limits = [number for header, name in _LIMITS if (number := _number(headers, header, name, 0, 10_000_000))]
     return AskedRequest(
         path,
         model,
         int(length),
-        max(limits) if limits else None,
+        _number(headers, _MAX_TOKENS, "max_tokens", 0, 10_000_000),
         _number(headers, _CHOICES, "n", 1, MOST_CHOICES) or 1,
         _number(headers, _IMAGES, "images", 0, 1_000_000) or 0,
         _number(headers, _MEDIA_BYTES, "images", 0, 10**_LONGEST_NUMBER) or 0,

@@ -35,23 +35,34 @@ class CostBound:
         return self.input_tokens + self.output_tokens
 
 
-def bound_of(request: AskedRequest, model: DoorModel) -> CostBound:
-    """Return the most that a request can use.
+def bound_of(request: AskedRequest, model: DoorModel) -> tuple[CostBound, int | None]:
+    """Return the most that a request can use, and the maximum of an answer that Envoy writes into its body.
 
     A token has at least one byte, so the length of the body bounds the tokens of text. An image in the body
     counts as the model counts it, and never by the bytes of its base64; a model that reads no images may get
     them as text. The context of the model bounds both, of each prompt of a completion.
+
+    Without a stated maximum, the model's default is written, if prompt and answer certainly fit the context:
+    frontends and engines refuse a request whose maximum does not fit (ai-dynamo 1.6.1; `TokenizeParams` of
+    ``vllm/renderers``, 0.31.0). Else nothing is written, and the answer ends where the context does: all take
+    the rest of it then (``vllm/handlers.py``, ``trtllm/request_handlers/handler_base.py`` and
+    ``sglang/request_handlers/llm/decode_handler.py`` of ai-dynamo 1.6.1).
     """
     if request.path.startswith(IMAGE_PATHS):
-        return CostBound(min(request.bytes, model.context_length), 0, request.choices)
+        return CostBound(min(request.bytes, model.context_length), 0, request.choices), None
     text = request.bytes + TEMPLATE_TOKENS + request.images * model.image_tokens
     if not model.image_tokens:
         text += request.media_bytes
-    # A stored conversation adds its former turns, which nobody here has seen.
-    prompts = request.choices if request.path.startswith(SEVERAL_PROMPTS) else 1
-    prompt = model.context_length if request.is_stored else min(text, model.context_length * prompts)
     if request.path.startswith(_NO_OUTPUT):
         # Each of several inputs has the whole context, so only the length of the body bounds them.
-        return CostBound(text, 0, 0)
-    wanted = model.default_output_tokens if request.output_tokens is None else request.output_tokens
-    return CostBound(prompt, min(wanted, model.context_length) * request.choices, 0)
+        return CostBound(text, 0, 0), None
+    context = model.context_length
+    prompts = request.choices if request.path.startswith(SEVERAL_PROMPTS) else 1
+    prompt = context * prompts
+    if not request.is_stored:
+        prompt = min(text, prompt)
+    written = None
+    if request.output_tokens is None and prompt + model.default_output_tokens <= context:
+        written = model.default_output_tokens
+    answer = min(request.output_tokens or written or context, context)
+    return CostBound(prompt, answer * request.choices, 0), written

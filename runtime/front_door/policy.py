@@ -153,7 +153,8 @@ class Policy:
                     *(429, "rate_limit_exceeded", message), retry_after=target.retry_after, reason="no_room"
                 )
             )
-        bound, windows = bound_of(request, model), self._ledger.windows
+        bound, written = bound_of(request, model)
+        windows = self._ledger.windows
         facts = RequestFacts(
             replica=self._replica,
             request=headers.get(_REQUEST_ID, b"").decode("ascii", "replace"),
@@ -182,6 +183,7 @@ class Policy:
             door_headers.RESERVED: str(promise.nano),
             door_headers.PRIORITY: str(priority),
             **_of_caller(caller, project),
+            **({door_headers.MAXIMUM: str(written)} if written else {}),
             **({door_headers.USER: request.user} if request.user else {}),
         }
 

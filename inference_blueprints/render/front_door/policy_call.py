@@ -47,7 +47,9 @@ def policy_call() -> Document:
             "authorization_response": {
                 "allowed_upstream_headers": parts.matched(own),
                 "allowed_client_headers": parts.matched(*_REFUSAL),
-                "allowed_client_headers_on_success": parts.matched(door_headers.RESERVED),
+                "allowed_client_headers_on_success": parts.matched(
+                    door_headers.RESERVED, door_headers.MAXIMUM
+                ),
                 "dynamic_metadata_from_headers": parts.matched(own),
             },
         },

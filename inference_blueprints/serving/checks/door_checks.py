@@ -148,8 +148,8 @@ def _small_budgets(spec: Spec, door: FrontDoor, models: tuple[DoorModel, ...]) -
             if limit is not None and limit < least[key]:
                 message = (
                     f"got {limit:.10g}, but a request of mean length reserves {number(least[key], 4)} (each "
-                    "byte of its prompt, and 'defaultOutputTokens' for its answer), so each one that states "
-                    "no smaller maximum is refused; raise it"
+                    "byte of its prompt, and 'defaultOutputTokens' or the context for its answer), so each one "
+                    "that states no smaller maximum is refused; raise it"
                 )
                 yield Finding((*_BUDGETS, index, key), message, "warning")
 
@@ -171,7 +171,9 @@ def _reservations(spec: Spec, models: tuple[DoorModel, ...]) -> Mapping[str, tup
         mean = min(inputs.get(each.served_model, 0) for each in model.targets)
         prompt = min(BYTES_PER_TOKEN * mean, model.context_length)
         writes = tasks[model.targets[0].served_model] == "generate"
-        answer = model.default_output_tokens if writes else 0
+        # As `bound_of` of the policy does.
+        fits = prompt + model.default_output_tokens <= model.context_length
+        answer = (model.default_output_tokens if fits else model.context_length) if writes else 0
         nano = prompt * model.prices.input_token + answer * model.prices.output_token
         found[model.name] = (nano / NANO, prompt + answer)
     return found

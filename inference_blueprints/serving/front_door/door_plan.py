@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 
-from inference_blueprints.serving.front_door.sizing import door_size
+from inference_blueprints.serving.front_door.sizing import door_size, ways_through_the_door
 from inference_blueprints.serving.resolved import resolve
 from inference_blueprints.serving.scaling.worker_load import worker_load
 from inference_blueprints.serving.traffic import accelerators, own_deployments, own_means
@@ -35,8 +35,6 @@ from inference_contracts.door_configuration import (
 )
 from inference_contracts.units import MILLION
 
-#: Tokens that are reserved for an answer without a stated maximum, if the file names no models.
-_DEFAULT_OUTPUT_TOKENS = 1024
 #: Claim of a token of AWS STS with the caller's ARN ("Outbound identity federation", IAM User Guide).
 _STS_CLAIM = "sub"
 
@@ -88,11 +86,7 @@ def public_models(spec: Spec) -> Sequence[FrontDoorModel]:
     """Return the models under public names: those of the file, else each model under its own name."""
     stated = spec.front_door.models if spec.front_door else []
     return stated or [
-        FrontDoorModel(
-            name=model.name,
-            to=[FrontDoorTarget(model=model.name)],
-            default_output_tokens=_DEFAULT_OUTPUT_TOKENS,
-        )
+        FrontDoorModel(name=model.name, to=[FrontDoorTarget(model=model.name)])
         for model in spec.models
         if model.name in behind_the_door(spec)
     ]
@@ -121,6 +115,7 @@ def _door_model(
         for model, name, weight in weighed
     )
     behind = [models[target.model] for target in public.to]
+    context = min(_context_length(planned[model, name], models[model]) for model, name, _ in weighed)
     return DoorModel(
         name=public.name,
         aliases=tuple(public.aliases),
@@ -129,12 +124,21 @@ def _door_model(
         prices=_prices(behind[0]),
         teams=None if public.teams is None else tuple(public.teams),
         priority=public.priority,
-        context_length=min(
-            _context_length(planned[model, name], models[model]) for model, name, _ in weighed
-        ),
-        default_output_tokens=public.default_output_tokens,
+        context_length=context,
+        default_output_tokens=public.default_output_tokens
+        or _longest_answer(blueprint.spec, behind, context),
         image_tokens=max(each.media.tokens_per_image if each.media else 0 for each in behind),
     )
+
+
+def _longest_answer(spec: Spec, behind: Sequence[Model], context: int) -> int:
+    """Return the longest answer of models as the file states it; without a statement, their context."""
+    names = {model.name for model in behind}
+    ways = [way for model, way in ways_through_the_door(spec) if model.name in names]
+    stated = [
+        way.longest_output if way.kind == "streaming" else way.means.longest_output_tokens for way in ways
+    ]
+    return min(context, max((each or context for each in stated), default=context)) or 1
 
 
 def _parts(spec: Spec, model: Model, target: FrontDoorTarget) -> dict[str, int]:

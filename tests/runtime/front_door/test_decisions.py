@@ -56,7 +56,7 @@ def request(**changed: str | None) -> AskedRequest:
         ({"x_door_max_tokens": "-1"}, 400, "invalid_value"),
         ({"x_door_max_tokens": "1.5"}, 400, "invalid_value"),
         ({"x_door_max_tokens": "nan"}, 400, "invalid_value"),
-        ({"x_door_max_completion_tokens": "1e400"}, 400, "invalid_value"),
+        ({"x_door_max_tokens": "1e400"}, 400, "invalid_value"),
         ({"x_door_n": "0"}, 400, "invalid_value"),
         ({"openai_project": "a b"}, 400, "invalid_project"),
         ({"openai_project": "../x"}, 400, "invalid_project"),
@@ -71,9 +71,9 @@ def test_a_request_without_a_bound_is_refused(changed: dict[str, str], status: i
     assert set(error) == {"message", "type", "param", "code"}
 
 
-def test_the_largest_of_all_limits_counts_and_numbers_may_have_exponents() -> None:
-    """Red if a caller lowers its reservation with a second field, or Envoy's 1e+05 is no number."""
-    assert request(x_door_max_tokens="5", x_door_max_completion_tokens="1e+05").output_tokens == 100_000
+def test_a_maximum_may_have_an_exponent_or_be_missing() -> None:
+    """Red if Envoy's 1e+05 is no number."""
+    assert request(x_door_max_tokens="1e+05").output_tokens == 100_000
     assert request().output_tokens is None
     assert request(x_door_max_tokens="null").output_tokens is None
 
@@ -93,13 +93,16 @@ def test_a_conversation_is_known_by_its_session_then_its_cache_key_then_its_user
         (CHAT, {}, CostBound(100 + TEMPLATE_TOKENS, 100, 0)),
         (CHAT, {"x_door_max_tokens": "7", "x_door_n": "3"}, CostBound(100 + TEMPLATE_TOKENS, 21, 0)),
         (CHAT, {"x_door_max_tokens": "999999"}, CostBound(100 + TEMPLATE_TOKENS, 8192, 0)),
-        (CHAT, {"x_door_bytes": "5000000"}, CostBound(8192, 100, 0)),
+        (CHAT, {"x_door_bytes": "5000000", "x_door_max_tokens": "100"}, CostBound(8192, 100, 0)),
+        # Nothing is written that may not fit the context, so the answer may have all of it.
+        (CHAT, {"x_door_bytes": "5000000"}, CostBound(8192, 8192, 0)),
         (CHAT, {"x_door_images": "2"}, CostBound(100 + TEMPLATE_TOKENS + 2000, 100, 0)),
-        # Engines take no limit from 0.
-        (CHAT, {"x_door_max_tokens": "0"}, CostBound(100 + TEMPLATE_TOKENS, 100, 0)),
+        # Engines take no limit from 0: the answer ends with the context.
+        (CHAT, {"x_door_max_tokens": "0"}, CostBound(100 + TEMPLATE_TOKENS, 8192, 0)),
         # Several prompts, each with the whole context.
-        ("/v1/completions", {"x_door_bytes": "5000000", "x_door_n": "3"}, CostBound(3 * 8192, 300, 0)),
-        ("/v1/responses", {"x_door_stored": "true"}, CostBound(8192, 100, 0)),
+        ("/v1/completions", {"x_door_bytes": "5000000", "x_door_n": "3"}, CostBound(3 * 8192, 3 * 8192, 0)),
+        ("/v1/completions", {"x_door_n": "3"}, CostBound(100 + TEMPLATE_TOKENS, 300, 0)),
+        ("/v1/responses", {"x_door_stored": "true"}, CostBound(8192, 8192, 0)),
         # Many inputs, each with the whole context: no limit of the model bounds their sum.
         ("/v1/embeddings", {"x_door_bytes": "5000000"}, CostBound(5_000_000 + TEMPLATE_TOKENS, 0, 0)),
         ("/v1/images/generations", {"x_door_n": "4"}, CostBound(100, 0, 4)),
@@ -108,14 +111,47 @@ def test_a_conversation_is_known_by_its_session_then_its_cache_key_then_its_user
 def test_the_most_that_a_request_uses(path: str, changed: dict[str, str], bound: CostBound) -> None:
     """Red if a kind of request could use more than is reserved for it."""
     model = a_model(image_tokens=1000)
-    assert bound_of(read_request(path, headers(**changed)), model) == bound
+    assert bound_of(read_request(path, headers(**changed)), model)[0] == bound
+
+
+@pytest.mark.parametrize(
+    ("path", "changed", "written"),
+    [
+        (CHAT, {}, 100),
+        ("/v1/completions", {"x_door_n": "3"}, 100),
+        ("/v1/responses", {}, 100),
+        ("/v1/messages", {}, 100),
+        # The largest prompt that fits beside it, and one more byte: the engine would refuse the request.
+        (CHAT, {"x_door_bytes": str(8192 - 100 - TEMPLATE_TOKENS)}, 100),
+        (CHAT, {"x_door_bytes": str(8193 - 100 - TEMPLATE_TOKENS)}, None),
+        (CHAT, {"x_door_images": "8"}, None),
+        (CHAT, {"x_door_stored": "true"}, None),
+        # Stated, or unclear.
+        (CHAT, {"x_door_max_tokens": "5"}, None),
+        (CHAT, {"x_door_max_tokens": "0"}, None),
+        # No answer of tokens.
+        ("/v1/embeddings", {}, None),
+        ("/v1/images/generations", {}, None),
+    ],
+)
+def test_a_maximum_is_written_only_where_none_is_stated_and_it_fits(
+    path: str, changed: dict[str, str], written: int | None
+) -> None:
+    """Red if an answer may be longer than was reserved, or a request is refused that was not before."""
+    assert bound_of(read_request(path, headers(**changed)), a_model(image_tokens=1000))[1] == written
+
+
+def test_an_answer_that_ends_with_the_context_writes_nothing() -> None:
+    """A model whose default is its context cuts no answer."""
+    bound, written = bound_of(request(), a_model(default_output_tokens=8192))
+    assert (bound.output_tokens, written) == (8192, None)
 
 
 def test_images_are_text_for_a_model_that_reads_none() -> None:
     """Red if data URLs are free: a chat template may write them into the prompt."""
     asked = read_request(CHAT, headers(x_door_images="1", x_door_media_bytes="5000"))
-    assert bound_of(asked, a_model()).input_tokens == 100 + TEMPLATE_TOKENS + 5000
-    assert bound_of(asked, a_model(image_tokens=70)).input_tokens == 100 + TEMPLATE_TOKENS + 70
+    assert bound_of(asked, a_model())[0].input_tokens == 100 + TEMPLATE_TOKENS + 5000
+    assert bound_of(asked, a_model(image_tokens=70))[0].input_tokens == 100 + TEMPLATE_TOKENS + 70
 
 
 ENDED = {"status": 200, "upstream": "10.0.0.1:8000", "path": CHAT, "stream": "true", "sent": 6400}

@@ -96,6 +96,29 @@ def test_a_target_without_a_share_stays_for_requests_that_have_no_room() -> None
     assert [each.weight for each in chat.targets] == [1, 0]
 
 
+def test_an_answer_without_a_maximum_is_as_long_as_the_file_says_or_as_the_context_allows() -> None:
+    """Red if an answer is cut at a length that nobody has written into the file."""
+
+    def default_of(change: Callable[[dict[str, Any]], object]) -> tuple[int, int]:
+        model = next(each for each in door_of(change).configuration.models if "small" in each.aliases)
+        return model.default_output_tokens, model.context_length
+
+    def lengths(output: Any, **stated: int) -> Callable[[dict[str, Any]], object]:
+        def change(spec: dict[str, Any]) -> None:
+            name = next(each for each in spec["frontDoor"]["models"] if "small" in each.get("aliases", ()))
+            name.update(stated)
+            for model in spec["models"]:
+                if model["name"] == name["to"][0]["model"]:
+                    model["workload"]["outputTokens"] = output
+
+        return change
+
+    assert default_of(lengths({"mean": 150, "max": 900}))[0] == 900
+    default, context = default_of(lengths(150))
+    assert default == context
+    assert default_of(lengths(150, defaultOutputTokens=333))[0] == 333
+
+
 def test_the_shortest_context_of_the_targets_counts() -> None:
     """Red if a request fits one target of its model and not the other."""
 

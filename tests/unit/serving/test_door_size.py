@@ -177,11 +177,11 @@ def test_a_limit_below_one_request_is_said() -> None:
         spec["frontDoor"]["budgets"] = [{"team": "shop", "usdPerDay": 0.0001, "tokensPerMinute": 1000}]
 
     per_day, per_minute = problems(small)
-    # The cheapest model: 4 bytes for each of 800 tokens at 50 nano-dollars, and 1,024 tokens at 200.
-    usd = (4 * 800 * 50 + 1024 * 200) / 1e9
+    # The cheapest model: 4 bytes for each of 800 tokens at 50 nano-dollars, and 1,000 tokens at 200.
+    usd = (4 * 800 * 50 + 1000 * 200) / 1e9
     assert f"usdPerDay: got 0.0001, but a request of mean length reserves {usd:.7f}".rstrip("0") in per_day
     assert (
-        f"tokensPerMinute: got 1000, but a request of mean length reserves {4 * 800 + 1024:,}" in per_minute
+        f"tokensPerMinute: got 1000, but a request of mean length reserves {4 * 800 + 1000:,}" in per_minute
     )
 
 

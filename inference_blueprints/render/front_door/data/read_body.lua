@@ -9,21 +9,37 @@ local LARGEST = @LARGEST@
 local LARGE = 1048576
 local INVALID = "invalid_request_error"
 
--- Fields at the top of a body, and the header that each becomes.
-local NUMBERS = {
-  max_tokens = "x-door-max-tokens",
-  max_completion_tokens = "x-door-max-completion-tokens",
-  max_output_tokens = "x-door-max-output-tokens",
+-- Fields that bound an answer, by path. Engines take the first that is stated. Elsewhere they bound nothing.
+local MAXIMA = {
+  ["/v1/chat/completions"] = { "max_completion_tokens", "max_tokens" },
+  ["/v1/completions"] = { "max_tokens" },
+  ["/v1/responses"] = { "max_output_tokens" },
+  ["/v1/messages"] = { "max_tokens" },
 }
+local NUMBERS = { max_tokens = true, max_completion_tokens = true, max_output_tokens = true }
+-- Further fields at the top of a body, and the header that each text becomes.
 local TEXTS = { prompt_cache_key = "x-door-cache-key", user = "x-door-user" }
 local OTHERS = {
-  model = true, stream = true, stream_options = true, n = true, best_of = true, prompt = true,
-  previous_response_id = true, conversation = true,
+  model = true, stream = true, stream_options = true, n = true, best_of = true, n_cmpl = true, prompt = true,
+  tools = true, functions = true, min_tokens = true, n_predict = true, chat_template_kwargs = true,
+  chat_template_args = true,
 }
+-- Fields with which a prompt may have more tokens than its bytes: what the engine has stored, and what it is told of
+-- templates and images. docs/front-door-budgets.md says for each field of an engine why it passes no bound.
+local LONGER = {
+  "previous_response_id", "conversation", "session_params", "prompt_embeds", "chat_template", "mm_processor_kwargs",
+  "media_io_kwargs", "images_config", "max_dynamic_patch", "min_dynamic_patch", "disaggregated_params",
+}
+for _, name in ipairs(LONGER) do
+  OTHERS[name] = true
+end
+local PROMPTS = { prompt = true, prompt_embeds = true }
 -- Paths whose streams have usage only if it is asked for.
 local ASKED = { ["/v1/chat/completions"] = true, ["/v1/completions"] = true }
--- Names of fields of a prompt that stand for one image, sound or film each.
-local MEDIA = { image_url = true, video_url = true, audio_url = true, input_audio = true, image_embeds = true }
+-- Names of fields of a prompt that stand for one image, sound or film each. Nobody here knows the length of the last
+-- two kinds.
+local MEDIA = { image_url = "image", image_embeds = "image", video_url = "long", audio_url = "long",
+  input_audio = "long" }
 
 local function refuse(handle, status, code, param, message)
   handle:streamInfo():dynamicMetadata():set("door", "refused", "true")
@@ -44,7 +60,7 @@ local function scan(text)
   end
   local found = {}
   local depth, objects, names, expects_name, top = 0, {}, {}, false, nil
-  local value_start, media, media_bytes, prompts = nil, 0, 0, 0
+  local value_start, media, media_bytes, prompts, has_long = nil, 0, 0, 0, false
   local opened = at
   local escape = find(text, "\\", 1, true) -- the first backslash that is not read yet
   repeat
@@ -81,13 +97,14 @@ local function scan(text)
           names[depth] = name
           if MEDIA[name] then
             media = media + 1
+            has_long = has_long or MEDIA[name] == "long"
           end
         else
           names[depth] = ""
         end
       else
         local size = at - start - 1
-        if depth == 2 and top == "prompt" and not objects[2] then
+        if depth == 2 and PROMPTS[top] and not objects[2] then
           prompts = prompts + 1
         elseif depth > 2 and size > 4 then
           local name = objects[depth] and names[depth]
@@ -136,7 +153,7 @@ local function scan(text)
         expects_name = false
       end
     elseif c == 123 or c == 91 then
-      if c == 91 and depth == 2 and top == "prompt" then
+      if c == 91 and depth == 2 and PROMPTS[top] then
         prompts = prompts + 1
       end
       depth = depth + 1
@@ -151,7 +168,8 @@ local function scan(text)
   if find(text, "[^ \t\r\n]", at) then
     return nil, nil, "the body must be one JSON object, nothing may follow it"
   end
-  return { fields = found, opened = opened, media = media, media_bytes = media_bytes, prompts = prompts }
+  return { fields = found, opened = opened, media = media, media_bytes = media_bytes, prompts = prompts,
+    is_longer = has_long }
 end
 
 local function raw(text, place)
@@ -170,6 +188,45 @@ end
 
 local function whole(value)
   return find(value, "^[0-9]+$") and #value <= 9 and tonumber(value) or nil
+end
+
+local function size_of(place)
+  return place and place[2] - place[1] + 1 or 0
+end
+
+-- Returns the largest answer that a body allows, as text; nil if it states none, and "0" if what it states may bound
+-- nothing: engines take 0 for no maximum, some take null of the first field for none, an answer of at least so many
+-- tokens refuses a smaller maximum, and llama.cpp takes n_predict before all others.
+local function stated_maximum(text, fields, names)
+  local most = nil
+  local is_unclear = raw(text, fields.n_predict) ~= nil
+  for _, name in ipairs(names) do
+    local value = tonumber(raw(text, fields[name]) or "")
+    if value then
+      most = math.max(most or 0, value)
+      is_unclear = is_unclear or value == 0
+    end
+  end
+  local first, least = fields[names[1]], raw(text, fields.min_tokens)
+  if most and first and not raw(text, first) or not most and least and least ~= "0" then
+    is_unclear = true
+  end
+  return is_unclear and "0" or most and string.format("%.0f", most)
+end
+
+local function is_longer(text, facts)
+  for _, name in ipairs(LONGER) do
+    if raw(text, facts.fields[name]) then
+      return true
+    end
+  end
+  for _, name in ipairs({ "chat_template_kwargs", "chat_template_args" }) do
+    local value = raw(text, facts.fields[name])
+    if value and find(value, '"chat_template"', 1, true) then
+      return true
+    end
+  end
+  return facts.is_longer
 end
 
 -- Returns which usage the caller of a stream wants to see: that of no event, of the last, or of each.
@@ -242,17 +299,20 @@ local function read(handle)
   if stream ~= "true" and stream ~= "false" then
     return refuse(handle, "400", "invalid_value", "stream", "the field must be true or false")
   end
-  for name, header in pairs(NUMBERS) do
+  for name in pairs(NUMBERS) do
     local value = raw(text, fields[name])
-    if value then
-      if not whole(value) then
-        return refuse(handle, "400", "invalid_value", name, "the field must be a whole number below a billion")
-      end
-      headers:replace(header, value)
+    if value and not whole(value) then
+      return refuse(handle, "400", "invalid_value", name, "the field must be a whole number below a billion")
     end
   end
+  local path = headers:get(":path"):match("^[^?]*")
+  local maxima = MAXIMA[path]
+  local maximum = maxima and stated_maximum(text, fields, maxima)
+  if maximum then
+    headers:replace("x-door-max-tokens", maximum)
+  end
   local answers = 1
-  for _, name in ipairs({ "n", "best_of" }) do
+  for _, name in ipairs({ "n", "best_of", "n_cmpl" }) do
     local value = raw(text, fields[name])
     if value then
       local number = whole(value)
@@ -272,21 +332,25 @@ local function read(handle)
   headers:replace("x-door-model", model)
   headers:replace("x-door-stream", stream)
   headers:replace("x-door-n", string.format("%.0f", answers))
-  headers:replace("x-door-bytes", string.format("%.0f", #text - facts.media_bytes))
+  -- A chat template may write definitions of tools with indents or tags: four tokens for each of their bytes.
+  local tools = size_of(fields.tools) + size_of(fields.functions)
+  headers:replace("x-door-bytes", string.format("%.0f", #text - facts.media_bytes + 3 * tools))
   if facts.media > 0 then
     headers:replace("x-door-images", string.format("%.0f", facts.media))
     headers:replace("x-door-media-bytes", string.format("%.0f", facts.media_bytes))
   end
-  if raw(text, fields.previous_response_id) or raw(text, fields.conversation) then
+  if is_longer(text, facts) then
     headers:replace("x-door-stored", "true")
   end
   local options = fields.stream_options or { 0, 0 }
   local usage = "as it is"
-  if stream == "true" and ASKED[headers:get(":path"):match("^[^?]*")] then
+  if stream == "true" and ASKED[path] then
     usage = wanted(raw(text, fields.stream_options))
   end
-  local places = string.format("%.0f %.0f %.0f %.0f %.0f %s", facts.opened, fields.model[1], fields.model[2],
-    options[1], options[2], usage)
+  local name = maxima and maxima[1] or "-"
+  local limit = fields[name] or { 0, 0 }
+  local places = string.format("%.0f %.0f %.0f %.0f %.0f %.0f %.0f %s|%s", facts.opened, fields.model[1],
+    fields.model[2], options[1], options[2], limit[1], limit[2], name, usage)
   local metadata = handle:streamInfo():dynamicMetadata()
   metadata:set("door", "stream", stream)
   metadata:set("door", "choices", string.format("%.0f", answers))

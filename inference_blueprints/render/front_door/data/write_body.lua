@@ -1,5 +1,5 @@
--- Writes the served name of the model into the body, and asks the engine of a stream for its usage in each
--- event: a stream that a caller cuts is charged up to there. Keeps the usage of streams for the access log, and takes
+-- Writes the served name of the model into the body, and the largest answer if the policy says one. Asks the engine
+-- of a stream for its usage in each event: a stream that a caller cuts is charged up to there. Keeps the usage of streams for the access log, and takes
 -- it out of events if the caller did not ask for it. Removes what the door knows from the headers.
 
 local byte, find, sub = string.byte, string.find, string.sub
@@ -58,16 +58,17 @@ local function write(handle)
   if headers:get("x-door-target") == "@POLICY@" then
     return -- the policy answers itself, and asks who the caller is
   end
-  local served = headers:get("x-door-served")
+  local served, maximum = headers:get("x-door-served"), headers:get("x-door-maximum")
   strip(headers)
   local places = known(handle)
   if not places then
     return
   end
-  local opened, model_first, model_last, options_first, options_last, usage =
-    places:match("^(%d+) (%d+) (%d+) (%d+) (%d+) (.*)$")
+  local opened, model_first, model_last, options_first, options_last, limit_first, limit_last, limit, usage =
+    places:match("^(%d+) (%d+) (%d+) (%d+) (%d+) (%d+) (%d+) (%S+)|(.*)$")
   opened, model_first, model_last = tonumber(opened), tonumber(model_first), tonumber(model_last)
   options_first, options_last = tonumber(options_first), tonumber(options_last)
+  limit_first, limit_last = tonumber(limit_first), tonumber(limit_last)
   local body = handle:body()
   local text = body:getBytes(0, body:length())
   local changes = {}
@@ -79,6 +80,13 @@ local function write(handle)
       changes[#changes + 1] = { options_first, options_last, USAGE }
     else
       changes[#changes + 1] = { opened + 1, opened, '"stream_options":' .. USAGE .. "," }
+    end
+  end
+  if maximum and limit ~= "-" then
+    if limit_first > 0 then
+      changes[#changes + 1] = { limit_first, limit_last, maximum }
+    else
+      changes[#changes + 1] = { opened + 1, opened, '"' .. limit .. '":' .. maximum .. "," }
     end
   end
   if #changes == 0 then
@@ -200,7 +208,7 @@ function envoy_on_response(handle)
   if not places then
     return
   end
-  local mode = places:match("[a-z][a-z ]*$")
+  local mode = places:match("|(.*)$")
   local changes = mode == "none" or mode == "last"
   if changes then
     -- What the caller sees is shorter. Clients that know a length wait for the rest.

@@ -323,7 +323,7 @@ def door_models(summary: PlanSummary) -> TextTable:
         (
             "priority",
             "context, tokens",
-            "reserved for an answer, tokens",
+            "longest answer if none is stated, tokens",
             "USD per million tokens in",
             "USD per million tokens out",
         ),

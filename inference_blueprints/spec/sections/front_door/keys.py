@@ -100,8 +100,9 @@ class FrontDoorModel(Section):
     """Teams that may use it. Without it, all."""
     priority: int = Field(default=50, ge=0, le=100)
     """Priority of its requests while there is no room for all: the lowest are refused first."""
-    default_output_tokens: int = Field(default=1024, ge=1, le=1_000_000)
-    """Tokens that are reserved for an answer if a request states no maximum."""
+    default_output_tokens: int | None = Field(default=None, ge=1, le=1_000_000)
+    """Largest number of tokens of an answer if the request states none. Without it, the `max` of the
+    `outputTokens` of its models, or all that their context leaves if one states none."""
 
 
 class FrontDoorBudget(Section):

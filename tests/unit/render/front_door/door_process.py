@@ -166,8 +166,11 @@ def served(stand_in: StandIn, place: Path | int) -> Iterator[None]:
         thread.join()
 
 
-def admitted(handler: BaseHTTPRequestHandler, seen: Seen) -> None:
-    """The policy admits everybody with the key `good` to the target `one`."""
+def admitted(handler: BaseHTTPRequestHandler, seen: Seen, further: Mapping[str, str] | None = None) -> None:
+    """The policy admits everybody with the key `good` to the target `one`.
+
+    further: Further headers of its decision.
+    """
     if "good" not in seen.headers.get("authorization", ""):
         body = json.dumps({"error": {"message": "no", "type": "x", "param": None, "code": "invalid_api_key"}})
         reply(handler, 401, body.encode(), {"content-type": "application/json"})
@@ -179,6 +182,7 @@ def admitted(handler: BaseHTTPRequestHandler, seen: Seen) -> None:
         door_headers.RESERVATION: seen.headers.get("x-request-id", ""),
         door_headers.RESERVED: "1000",
         door_headers.PUBLIC: seen.headers.get(door_headers.MODEL, ""),
+        **(further or {}),
     }
     reply(handler, 200, headers=decision)
 
@@ -263,6 +267,18 @@ class Door:
         answer = Answer(found.status, {n.lower(): v for n, v in found.getheaders()}, found.read())
         connection.close()
         return answer
+
+    def told(self, body: dict[str, Any] | str, path: str = CHAT) -> dict[str, str]:
+        """Return the headers that the policy gets about a body, without their prefix."""
+        content = json.dumps(body) if isinstance(body, dict) else body
+        answer = self.ask("POST", path, content.encode())
+        assert answer.status == 200, answer
+        prefix = door_headers.PREFIX
+        return {
+            name.removeprefix(prefix): value
+            for name, value in self.policy.seen[-1].headers.items()
+            if name.startswith(prefix) and name != door_headers.ADDRESS
+        }
 
     def wait_until(self, holds: Callable[[], bool]) -> None:
         """Ask again and again until it holds."""

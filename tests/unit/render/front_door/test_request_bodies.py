@@ -29,26 +29,13 @@ def door(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Door]:
         yield found
 
 
-def read(door: Door, body: dict[str, Any] | str) -> dict[str, str]:
-    """Return the headers that the policy gets about a body, without the prefix."""
-    content = json.dumps(body) if isinstance(body, dict) else body
-    answer = door.ask("POST", CHAT, content.encode())
-    assert answer.status == 200, answer
-    prefix = door_headers.PREFIX
-    return {
-        name.removeprefix(prefix): value
-        for name, value in door.policy.seen[-1].headers.items()
-        if name.startswith(prefix) and name != door_headers.ADDRESS
-    }
-
-
 def test_only_the_model_and_the_options_of_a_stream_change(door: Door) -> None:
     """Red if the body is written anew: 1e+05, a rounded seed, names in another order."""
-    read(door, _EXACT + "}")
+    door.told(_EXACT + "}")
     sent = door.engine.seen[-1]
     assert sent.body.decode() == (_EXACT + "}").replace('"public\\/model"', '"served-model"')
     assert sent.headers["content-length"] == str(len(sent.body))
-    read(door, _EXACT + ', "stream":true}')
+    door.told(_EXACT + ', "stream":true}')
     asked = door.engine.seen[-1].body.decode()
     assert json.loads(asked)["stream_options"] == _USAGE
     own = asked.replace('"stream_options":{"include_usage":true,"continuous_usage_stats":true},', "", 1)
@@ -58,7 +45,7 @@ def test_only_the_model_and_the_options_of_a_stream_change(door: Door) -> None:
 @pytest.mark.parametrize("options", ["null", "{}", '{"include_usage":false,"x":{"model":"y"}}', " [1 , 2 ] "])
 def test_the_options_of_a_stream_are_the_doors(door: Door, options: str) -> None:
     """Red if a caller can end the counting of a stream."""
-    read(door, f'{{"stream": true, "stream_options":{options}, "model":"m"}}')
+    door.told(f'{{"stream": true, "stream_options":{options}, "model":"m"}}')
     assert json.loads(door.engine.seen[-1].body) == {
         "stream": True,
         "stream_options": _USAGE,
@@ -70,7 +57,7 @@ def test_the_options_of_a_stream_are_the_doors(door: Door, options: str) -> None
 def test_texts_end_at_their_quotes(door: Door, end: str) -> None:
     """Red if a quote behind a backslash ends a text, or one behind two backslashes does not."""
     other = f"x {end} y {end}"
-    facts = read(door, {"first": other, end: {other: [other]}, "model": "m", "max_tokens": 7, "z": end})
+    facts = door.told({"first": other, end: {other: [other]}, "model": "m", "max_tokens": 7, "z": end})
     assert (facts["model"], facts["max-tokens"]) == ("m", "7")
     answer = door.ask("POST", CHAT, b'{"model": "m", "x": "a\\"}')
     assert (answer.status, answer.code) == (400, "bad_json")
@@ -90,21 +77,19 @@ def test_the_policy_gets_what_a_body_may_cost(door: Door) -> None:
         "prompt": ["a", [1, 2], ["b"], "c"],
         "previous_response_id": "resp_1",
     }
-    facts = read(door, body)
+    facts = door.told(body)
     size = str(len(json.dumps(body)))
     assert facts == {
         "model": "org/model:v1",
         "stream": "true",
         "n": "16",
-        "max-tokens": "100000",
-        "max-completion-tokens": "999999999",
-        "max-output-tokens": "1",
+        "max-tokens": "999999999",
         "cache-key": "session 1",
         "user": "me",
         "bytes": size,
         "stored": "true",
     }
-    assert read(door, {"model": "m", "max_tokens": None, "stream": None, "prompt": [1, 2, 3]}) == {
+    assert door.told({"model": "m", "max_tokens": None, "stream": None, "prompt": [1, 2, 3]}) == {
         "model": "m",
         "stream": "false",
         "n": "1",
@@ -139,8 +124,9 @@ _TEXT = "data:" + "A" * 1000
 def test_images_are_counted_and_their_bytes_are_not(
     door: Door, body: dict[str, Any], images: int, data: str
 ) -> None:
-    facts = read(door, {"model": "m", **body})
-    size = len(json.dumps({"model": "m", **body}))
+    facts = door.told({"model": "m", **body})
+    # Definitions of tools count four times.
+    size = len(json.dumps({"model": "m", **body})) + 3 * len(json.dumps(body.get("tools", "")).strip('"'))
     assert (facts.get("images", "0"), facts["bytes"]) == (str(images), str(size - len(data)))
     assert int(facts.get("media-bytes", "0")) == len(data)
 
@@ -209,7 +195,7 @@ def test_a_name_that_is_no_header_names_no_model(door: Door, name: str) -> None:
 )
 def test_a_name_that_is_a_path_or_a_cluster_stays_a_name(door: Door, name: str) -> None:
     """Red if a model's name becomes a path or a cluster."""
-    assert read(door, {"model": name})["model"] == name
+    assert door.told({"model": name})["model"] == name
     assert door.engine.seen[-1].path == CHAT
 
 
@@ -288,6 +274,6 @@ def test_a_long_prompt_with_images_gets_through(door: Door) -> None:
     images = [{"type": "image_url", "image_url": {"url": _DATA}} for _ in range(9)]
     text = 'The quick brown fox said "hello"\n' * 3000
     body = {"model": "m", "messages": [{"content": [*images, {"type": "text", "text": text}]}]}
-    facts = read(door, body)
+    facts = door.told(body)
     assert facts["images"] == "9"
     assert len(door.engine.seen[-1].body) > 1_000_000
