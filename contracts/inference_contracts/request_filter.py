@@ -29,6 +29,14 @@ WorkerDiscovery = Literal["frontend", "program", "none"]
 #: Option with the port of the loopback address at which another container of the pod runs the program. It
 #: stands in place of the command of a program that the filter starts.
 BEHIND_OPTION: Final = "--behind"
+#: Ports for programs that cannot inherit a listening socket. Linux gives outgoing connections, and programs
+#: that ask for any port, ports from 32768 on (ip_local_port_range in ip(7)): nobody gets these by chance.
+LOOPBACK_PORTS: Final = range(20_000, 32_768)
+
+
+def port_socket(port: int) -> str:
+    """Return the abstract Unix socket (unix(7)) whose owner alone uses a port of the loopback address."""
+    return f"\0inference-blueprints/port/{port}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,6 +13,7 @@ import asyncio
 import contextlib
 import json
 import os
+import random
 import resource
 import signal
 import socket
@@ -25,9 +26,11 @@ from typing import Final
 from inference_contracts.request_filter import (
     ALLOWED_VARIABLE,
     BEHIND_OPTION,
+    LOOPBACK_PORTS,
     PROGRAM_VARIABLE,
     SETTINGS_VARIABLE,
     FilterSettings,
+    port_socket,
 )
 from request_filter.connections import CallerConnection, Door
 from request_filter.suspects import SuspectMemory
@@ -90,7 +93,10 @@ class RequestFilter:
             settings.suspect_deaths, settings.refused_seconds, settings.most_refused_seconds
         )
         self._starts = self._words[:1] != [BEHIND_OPTION]
-        port = _free_port() if self._starts else _port(BEHIND_OPTION, "".join(self._words[1:]))
+        if self._starts:
+            port, self._reservation = free_port()
+        else:
+            port = _port(BEHIND_OPTION, "".join(self._words[1:]))
         self._program = (_LOOPBACK, port)
         self._door = Door(settings, allowed, self._program, self._suspects, self._poke)
         self._watch: WorkerWatch | None = None
@@ -171,11 +177,27 @@ def _allow_connections() -> None:
         resource.setrlimit(resource.RLIMIT_NOFILE, (max(now, wanted), most))
 
 
-def _free_port() -> int:
-    with socket.socket() as found:
-        found.bind((_LOOPBACK, 0))
-        port: int = found.getsockname()[1]
-        return port
+def free_port() -> tuple[int, socket.socket]:
+    """Return a port of the loopback address, and what keeps other filters away from it until it is closed.
+
+    The program listens there only after some seconds. Any port that Linux offers could by then belong to an
+    outgoing connection.
+
+    Raises FilterError if no port is free.
+    """
+    for port in random.sample(LOOPBACK_PORTS, len(LOOPBACK_PORTS)):
+        reservation = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        try:
+            reservation.bind(port_socket(port))
+            socket.create_server((_LOOPBACK, port)).close()
+        except OSError:
+            reservation.close()
+            continue
+        return port, reservation
+    raise FilterError(
+        f"all ports from {LOOPBACK_PORTS[0]} to {LOOPBACK_PORTS[-1]} of {_LOOPBACK} are taken: end programs "
+        "that listen there"
+    )
 
 
 def main(arguments: Sequence[str], environment: Mapping[str, str]) -> int:

@@ -7,9 +7,8 @@ import random
 import socket
 from contextlib import suppress
 
-# The system gives outgoing connections, and programs that ask for any port, ports from 32768 on
-# (ip_local_port_range in ip(7)). So nobody gets one of these ports by chance.
-PORTS = range(20000, 32768)
+from inference_contracts.request_filter import LOOPBACK_PORTS, port_socket
+
 _RESERVATIONS: list[socket.socket] = []  # open until this process ends
 
 
@@ -32,13 +31,13 @@ def free_ports(count: int) -> list[int]:
     Raises RuntimeError: Fewer ports are free.
     """
     found: list[int] = []
-    candidates = iter(random.sample(PORTS, len(PORTS)))
+    candidates = iter(random.sample(LOOPBACK_PORTS, len(LOOPBACK_PORTS)))
     while len(found) < count:
         port = next(candidates, None)
         if port is None:
             raise RuntimeError(
-                f"only {len(found)} of {count} ports from {PORTS[0]} to {PORTS[-1]} are free on 127.0.0.1: "
-                "end programs that listen there"
+                f"only {len(found)} of {count} ports from {LOOPBACK_PORTS[0]} to {LOOPBACK_PORTS[-1]} are "
+                "free on 127.0.0.1: end programs that listen there"
             )
         if _reserve(port) and _nobody_listens("127.0.0.1", port):
             found.append(port)
@@ -59,7 +58,7 @@ def _reserve(port: int) -> bool:
     """Take a socket's name that one process of a network namespace has, until it ends (unix(7), abstract)."""
     reservation = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
     with suppress(OSError):
-        reservation.bind(f"\0inference-blueprints/port/{port}")
+        reservation.bind(port_socket(port))
         _RESERVATIONS.append(reservation)
         return True
     reservation.close()
