@@ -32,6 +32,8 @@ IDENTIFIERS: Mapping[str, str] = {
     "AWS::IAM::Role": "role-{name}",
     "AWS::SQS::Queue": "queue-{name}",
     "AWS::S3::Bucket": "bucket-{hash:x}",
+    "AWS::ElastiCache::ServerlessCache": "cache-{hash:x}",
+    "AWS::KinesisFirehose::DeliveryStream": "stream-{hash:x}",
     "AWS::SecretsManager::Secret": "arn:aws:secretsmanager:us-west-2:111122223333:secret:{name}-AbCdEf",
 }
 #: What stands for a resource's ARN, where that is not the same.

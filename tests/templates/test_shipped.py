@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+from tests.cluster.objects import manifests, releases
 from tests.templates.checks.exports import exports, too_early
 from tests.templates.checks.limits import exceeded_limits
 from tests.templates.checks.lint import lint
@@ -33,3 +34,11 @@ def test_stacks_export_nothing_and_read_outputs_of_earlier_stacks(shipped_templa
 def test_asks_no_account_anything(shipped_templates: Templates) -> None:
     manifest = json.loads((shipped_templates.directory / "manifest.json").read_text())
     assert "missing" not in manifest
+
+
+def test_the_cluster_s_tests_can_name_each_resource_that_kubernetes_is_told_of(
+    shipped_templates: Templates,
+) -> None:
+    """Red if a manifest or a value of a chart refers to a type that `make test-cluster` does not know."""
+    manifests(shipped_templates)
+    releases(shipped_templates)
