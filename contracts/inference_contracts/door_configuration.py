@@ -147,6 +147,11 @@ class DoorConfiguration(JsonRecord):
         return self.api_keys or any(model.caller for model in self.models)
 
     @property
+    def public_models(self) -> tuple[DoorModel, ...]:
+        """The models of callers from outside."""
+        return tuple(model for model in self.models if model.caller is None)
+
+    @property
     def charged_teams(self) -> tuple[str, ...]:
         """All teams that requests are charged to: those of the platform, and the one of its own parts."""
         internal = (team for model in self.models if model.caller for team in model.teams or ())

@@ -10,10 +10,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import Final, Literal
+from typing import Final, Literal, get_args
 
 #: A part of the platform that calls models.
 PlatformCaller = Literal["batch", "streaming", "canary"]
+#: All of them.
+PLATFORM_CALLERS: Final[tuple[PlatformCaller, ...]] = get_args(PlatformCaller)
 
 #: Variable of a program: ARN of the secret with its keys.
 SECRET_VARIABLE: Final = "DOOR_KEYS_SECRET"  # noqa: S105 -- the name of a variable
@@ -23,12 +25,14 @@ LOOK_SECONDS: Final = 600
 PLATFORM_TEAM: Final = "_platform"
 
 
-def way_model(caller: PlatformCaller, name: str) -> str:
+def way_model(caller: PlatformCaller, name: str, deployment: str = "") -> str:
     """Return the name under which a program asks the front door for its model.
 
     name: Model of the queue or of the canary's question; name of the streaming job.
+    deployment: Of batch, a deployment that may have no workers: batch asks it by a name of its own, and only
+        while it has some. Empty for all others together.
     """
-    return f"{caller}:{name}"
+    return f"{caller}:{name}/{deployment}" if deployment else f"{caller}:{name}"
 
 
 def read_keys(text: str) -> Mapping[str, str]:

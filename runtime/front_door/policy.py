@@ -140,7 +140,9 @@ class Policy:
             )
             raise RefusedError(DoorRefusal(404, "model_not_found", message, parameter="model"))
         project = _project(caller, request)
-        conversation = request.conversation or caller.name
+        # The requests of a part of the platform are of many, which shall not all have one target.
+        own = headers.get(_REQUEST_ID, b"").decode("ascii", "replace") if caller.caller else caller.name
+        conversation = request.conversation or own
         is_batch = caller.caller == "batch" or headers.get(_CLASS) == _BATCH
         priority = 0 if is_batch else model.priority
         target = choose_target(model, conversation, priority, self._loads)

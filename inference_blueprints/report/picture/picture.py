@@ -296,7 +296,12 @@ def _door_row(scene: Scene, door: DoorPlan) -> Block:
     kind = "tasks on AWS Fargate" if scene.blueprint.spec.cluster.ecs else "pods on system nodes"
     lines = (
         f"{door.replicas} {kind}, {door.vcpus:g} {'vCPU' if door.vcpus == 1 else 'vCPUs'} each",
-        f"{counted(len(configuration.models), 'model')}, {counted(len(configuration.budgets), 'budget')}",
+        ", ".join(
+            (
+                counted(len(configuration.public_models), "model"),
+                counted(len(configuration.budgets), "budget"),
+            )
+        ),
         scene.identities,
     )
     teams = ", ".join(first_names([team.name for team in configuration.teams]))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 
-from inference_blueprints.serving.front_door.door_plan import budget_scope, public_models
+from inference_blueprints.serving.front_door.door_plan import budget_scope
 from inference_blueprints.serving.front_door.sizing import (
     BUSY_SHARE,
     DoorSize,
@@ -13,6 +13,7 @@ from inference_blueprints.serving.front_door.sizing import (
     door_store_use,
     ways_through_the_door,
 )
+from inference_blueprints.serving.front_door.ways import public_models
 from inference_blueprints.serving.types import ServingPlan
 from inference_blueprints.spec.types import FrontDoor, FrontDoorBudget, Spec
 from inference_blueprints.spec.wording import Path, quote
@@ -34,8 +35,9 @@ def door_findings(spec: Spec, plan: ServingPlan) -> Iterator[Finding]:
     """
     if spec.front_door is None or plan.front_door is None:
         return
-    models = plan.front_door.configuration.models
-    size = door_size(spec, models)
+    size = door_size(spec, plan.front_door.configuration.models)
+    # Those of the platform's own parts are as its queues and jobs are, which have checks of their own.
+    models = plan.front_door.configuration.public_models
     yield from _contexts(spec, plan, models)
     yield from _replicas(size)
     yield from _slot_of_a_team(spec, size)
@@ -105,7 +107,9 @@ def _slots_of_models(spec: Spec, door: FrontDoor) -> Iterator[Finding]:
     """Check that the store can reserve the requests of a model that has a budget."""
     rates: dict[str, float] = defaultdict(float)
     for model, way in ways_through_the_door(spec):
-        rates[model.name] += way.means.peak_requests_per_second
+        # Queues and jobs have models of their own at the door.
+        if way.kind == "realTime":
+            rates[model.name] += way.means.peak_requests_per_second
     targets = {each.name: {target.model for target in each.to} for each in public_models(spec)}
     most = door_store_load().reserved_requests_per_slot
     for index, budget in enumerate(door.budgets):
@@ -160,7 +164,11 @@ def _limits(budget: FrontDoorBudget) -> Mapping[str, float | None]:
 
 def _reservations(spec: Spec, models: tuple[DoorModel, ...]) -> Mapping[str, tuple[float, int]]:
     """Return what a request of mean length reserves, in US dollars and in tokens, by public name."""
-    inputs = {model.name: way.means.input_tokens for model, way in ways_through_the_door(spec)}
+    inputs = {
+        model.name: way.means.input_tokens
+        for model, way in ways_through_the_door(spec)
+        if way.kind == "realTime"
+    }
     tasks = {model.name: model.task for model in spec.models}
     found = {}
     for model in models:

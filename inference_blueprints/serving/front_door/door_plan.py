@@ -6,12 +6,17 @@ import math
 from collections.abc import Iterator, Sequence
 
 from inference_blueprints.serving.front_door.sizing import door_size, ways_through_the_door
+from inference_blueprints.serving.front_door.ways import (
+    DoorWay,
+    door_ways,
+    one_way_deployments,
+    public_models,
+)
 from inference_blueprints.serving.resolved import resolve
 from inference_blueprints.serving.scaling.worker_load import worker_load
 from inference_blueprints.serving.traffic import accelerators, own_deployments, own_means
 from inference_blueprints.serving.types import DeploymentPlan, ModelPlan
 from inference_blueprints.serving.types.front_door import DoorCluster, DoorKeySet, DoorPlan
-from inference_blueprints.spec.derived import behind_the_door
 from inference_blueprints.spec.types import (
     Blueprint,
     FrontDoor,
@@ -19,6 +24,7 @@ from inference_blueprints.spec.types import (
     FrontDoorModel,
     FrontDoorTarget,
     Model,
+    Rates,
     Spec,
 )
 from inference_contracts.batch_limits import PIXEL_SIDE_PER_TOKEN
@@ -49,9 +55,11 @@ def door_plan(blueprint: Blueprint, models: Sequence[ModelPlan]) -> DoorPlan | N
     if door is None:
         return None
     host_name = f"{door.host}.{blueprint.spec.network.domain}"
-    public = public_models(blueprint.spec)
     planned = {(model.name, each.name): each for model in models for each in model.deployments}
-    door_models = tuple(_door_model(blueprint, each, planned) for each in public)
+    door_models = (
+        *(_door_model(blueprint, each, planned) for each in public_models(blueprint.spec)),
+        *(_way_model(blueprint, each, planned) for each in door_ways(blueprint.spec)),
+    )
     used = {target.cluster for each in door_models for target in each.targets}
     key_sets = tuple(_key_sets(door, host_name))
     size = door_size(blueprint.spec, door_models)
@@ -82,16 +90,6 @@ def door_plan(blueprint: Blueprint, models: Sequence[ModelPlan]) -> DoorPlan | N
     )
 
 
-def public_models(spec: Spec) -> Sequence[FrontDoorModel]:
-    """Return the models under public names: those of the file, else each model under its own name."""
-    stated = spec.front_door.models if spec.front_door else []
-    return stated or [
-        FrontDoorModel(name=model.name, to=[FrontDoorTarget(model=model.name)])
-        for model in spec.models
-        if model.name in behind_the_door(spec)
-    ]
-
-
 def _door_model(
     blueprint: Blueprint, public: FrontDoorModel, planned: dict[tuple[str, str], DeploymentPlan]
 ) -> DoorModel:
@@ -104,24 +102,14 @@ def _door_model(
         for target, sizes in parts
         for name, size in sizes.items()
     ]
-    divisor = math.gcd(*(weight for _, _, weight in weighed)) or 1
-    targets = tuple(
-        DoorTarget(
-            cluster=planned[model, name].release,
-            served_model=model,
-            weight=weight // divisor,
-            requests_at_once=_requests_at_once(blueprint, models[model], name),
-        )
-        for model, name, weight in weighed
-    )
     behind = [models[target.model] for target in public.to]
     context = min(_context_length(planned[model, name], models[model]) for model, name, _ in weighed)
     return DoorModel(
         name=public.name,
         aliases=tuple(public.aliases),
-        targets=targets,
+        targets=_targets(blueprint, weighed, planned),
         # The rules refuse targets with different prices.
-        prices=_prices(behind[0]),
+        prices=_prices(behind[0], behind[0].rates),
         teams=None if public.teams is None else tuple(public.teams),
         priority=public.priority,
         context_length=context,
@@ -134,11 +122,56 @@ def _door_model(
 def _longest_answer(spec: Spec, behind: Sequence[Model], context: int) -> int:
     """Return the longest answer of models as the file states it; without a statement, their context."""
     names = {model.name for model in behind}
-    ways = [way for model, way in ways_through_the_door(spec) if model.name in names]
     stated = [
-        way.longest_output if way.kind == "streaming" else way.means.longest_output_tokens for way in ways
+        way.means.longest_output_tokens
+        for model, way in ways_through_the_door(spec)
+        # Queues and streaming jobs have models of their own.
+        if model.name in names and way.kind == "realTime"
     ]
     return min(context, max((each or context for each in stated), default=context)) or 1
+
+
+def _way_model(
+    blueprint: Blueprint, way: DoorWay, planned: dict[tuple[str, str], DeploymentPlan]
+) -> DoorModel:
+    """Return the model of one of the platform's own ways."""
+    sizes = {each.name: accelerators(each) for each in way.model.deployments}
+    weighed = [(way.model.name, name, sizes[name]) for name in way.deployments]
+    longest = min(_context_length(planned[way.model.name, name], way.model) for name in way.deployments)
+    return DoorModel(
+        name=way.door_model,
+        aliases=(),
+        targets=_targets(blueprint, weighed, planned),
+        prices=_prices(way.model, way.rates),
+        teams=way.teams,
+        priority=way.priority,
+        context_length=longest,
+        default_output_tokens=min(longest, way.longest_output or longest) or 1,
+        image_tokens=way.model.media.tokens_per_image if way.model.media else 0,
+        caller=way.caller,
+    )
+
+
+def _targets(
+    blueprint: Blueprint,
+    weighed: Sequence[tuple[str, str, int]],
+    planned: dict[tuple[str, str], DeploymentPlan],
+) -> tuple[DoorTarget, ...]:
+    """Return targets, from model, deployment and weight of each."""
+    models = {model.name: model for model in blueprint.spec.models}
+    limit_themselves = one_way_deployments(blueprint.spec)
+    divisor = math.gcd(*(weight for _, _, weight in weighed)) or 1
+    return tuple(
+        DoorTarget(
+            cluster=planned[model, name].release,
+            served_model=model,
+            weight=weight // divisor,
+            requests_at_once=None
+            if (model, name) in limit_themselves
+            else _requests_at_once(blueprint, models[model], name),
+        )
+        for model, name, weight in weighed
+    )
 
 
 def _parts(spec: Spec, model: Model, target: FrontDoorTarget) -> dict[str, int]:
@@ -166,9 +199,8 @@ def _requests_at_once(blueprint: Blueprint, model: Model, deployment: str) -> in
     return max(1, int(worker_load(decoding).requests * workers.maximum))
 
 
-def _prices(model: Model) -> DoorPrices:
+def _prices(model: Model, rates: Rates | None) -> DoorPrices:
     """Return the prices of a model. Without any, its requests cost nothing and only counts are limited."""
-    rates = model.rates
     if rates is None:
         return DoorPrices(0, 0)
     output = nano_per_token(rates.usd_per_million_output_tokens)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from inference_blueprints.serving.front_door.door_plan import public_models
+from inference_blueprints.serving.front_door.ways import public_models
 from inference_blueprints.spec.types import Blueprint
 from inference_contracts.door_configuration import DoorTeam
 from inference_contracts.door_key_acts import KeyModel, KeyRules

@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Sequence
 
-from inference_blueprints.serving.traffic import WayIn, model_traffic, own_deployments
+from inference_blueprints.serving.front_door.ways import door_ways
+from inference_blueprints.serving.traffic import WayIn, model_traffic
 from inference_blueprints.spec.derived import behind_the_door
 from inference_blueprints.spec.invalid_values import usable
 from inference_blueprints.spec.types import Model, Spec
@@ -13,7 +14,7 @@ from inference_catalog.door_loads import door_load, door_store_load
 from inference_contracts.batch_limits import BYTES_PER_TOKEN
 from inference_contracts.door_configuration import DoorModel
 from inference_contracts.records import dataclass
-from inference_contracts.units import MIB_PER_GIB
+from inference_contracts.units import MIB_PER_GIB, SECONDS_PER_MINUTE
 
 #: Half of each processor is free at the peak: for bursts, and for the load of a replica that is lost.
 BUSY_SHARE = 0.5
@@ -47,8 +48,8 @@ class DoorSize:
 
     requests_per_second: float
     chunks_per_second: float
-    """`requests_per_second`, `chunks_per_second`: Requests, and chunks if each answer is streamed and each
-    token is a chunk: the most that there can be."""
+    """`requests_per_second`, `chunks_per_second`: Requests, and chunks if each answer in real time streams
+    and each token is a chunk: the most that there can be."""
     busy_vcpus: float
     """Processors that they keep busy, of all replicas together."""
     needed_vcpus: float
@@ -68,16 +69,21 @@ def door_size(spec: Spec, models: Sequence[DoorModel]) -> DoorSize:
 
     models: The models under their public names.
     """
-    ways = [way for _, way in ways_through_the_door(spec)]
-    requests = sum(way.means.peak_requests_per_second for way in ways)
-    chunks = sum(way.means.peak_requests_per_second * way.means.output_tokens for way in ways)
+    passing = [*ways_through_the_door(spec)]
+    ways = [way for _, way in passing]
+    requests = sum(way.means.peak_requests_per_second for way in ways) + canary_requests_per_second(spec)
+    # Neither batch nor streaming jobs ask for streams.
+    chunks = sum(
+        way.means.peak_requests_per_second * (way.means.output_tokens if way.kind == "realTime" else 1)
+        for way in ways
+    )
     load = door_load()
     busy = load.busy_vcpus(requests, chunks)
     needed = busy / BUSY_SHARE
     stated = spec.front_door.replicas if spec.front_door else None
     vcpus = next((each for each in _VCPUS if needed <= each * (stated or _REPLICAS_OF_A_SIZE)), _VCPUS[-1])
     replicas = stated or max(LEAST_REPLICAS, math.ceil(needed / vcpus))
-    open_requests = math.ceil(_open_requests(ways, models))
+    open_requests = math.ceil(_open_requests(passing, models))
     body_mib = _largest_body_mib(_models(spec), models)
     wanted = (
         load.memory_mib
@@ -100,32 +106,39 @@ def door_size(spec: Spec, models: Sequence[DoorModel]) -> DoorSize:
 def ways_through_the_door(spec: Spec) -> Iterator[tuple[Model, WayIn]]:
     """Yield the requests that pass through the front door, with their model.
 
-    These are all requests in real time, and those of queues and streaming jobs that share a deployment with
-    them, unless the host names of the models lead to these. Queues and jobs with deployments of their own
-    call these directly.
+    These are all requests in real time of models with a public name, and those of all queues and streaming
+    jobs. What has neither lengths nor deployments of its own is a part of the model's workload.
     """
-    door = spec.front_door
-    old_names_lead_around = door is not None and door.old_host_names.models is not None
-    for model in _models(spec):
-        own, ways = set(own_deployments(spec, model)), model_traffic(spec, model).ways
-        in_real_time = any(way.kind == "realTime" for way in ways)
-        for way in ways:
-            shares = in_real_time and not old_names_lead_around and own & set(way.deployments)
-            if way.kind == "realTime" or shares:
+    if spec.front_door is None:
+        return
+    behind = behind_the_door(spec)
+    for _, model in usable(spec.models):
+        for way in model_traffic(spec, model).ways:
+            if way.kind != "realTime" or model.name in behind:
                 yield model, way
 
 
+def canary_requests_per_second(spec: Spec) -> float:
+    """Return the questions of the canary, which has a short one for each model."""
+    canary = spec.observability.canary if spec.observability else None
+    asked = sum(1 for way in door_ways(spec) if way.caller == "canary")
+    return asked / (canary.every_minutes * SECONDS_PER_MINUTE) if canary else 0.0
+
+
 def _models(spec: Spec) -> list[Model]:
-    behind = behind_the_door(spec)
-    return [model for _, model in usable(spec.models) if model.name in behind]
+    names = {*behind_the_door(spec), *(way.model.name for way in door_ways(spec))}
+    return [model for _, model in usable(spec.models) if model.name in names]
 
 
-def _open_requests(ways: Iterable[WayIn], models: Sequence[DoorModel]) -> float:
+def _open_requests(passing: Iterable[tuple[Model, WayIn]], models: Sequence[DoorModel]) -> float:
     """Return the requests that are open at once: as many as the workers answer, else by their rate."""
-    targets = {target.cluster: target for model in models for target in model.targets}
-    known = [each.requests_at_once for each in targets.values()]
-    rate = sum(way.means.peak_requests_per_second for way in ways)
-    return sum(each for each in known if each) + (rate * _OPEN_SECONDS if None in known else 0.0)
+    known = {target.cluster: target.requests_at_once for model in models for target in model.targets}
+    rate = sum(
+        way.means.peak_requests_per_second
+        for model, way in passing
+        if any(known.get(f"{model.name}-{name}", 0) is None for name in way.deployments)
+    )
+    return sum(each for each in known.values() if each) + rate * _OPEN_SECONDS
 
 
 def _largest_body_mib(behind: Sequence[Model], models: Sequence[DoorModel]) -> int:

@@ -11,8 +11,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Final
 
+from inference_blueprints.serving.front_door.ways import door_ways
 from inference_blueprints.serving.resolved import ResolvedWorkers
-from inference_blueprints.serving.traffic import own_deployments, serving_deployments
+from inference_blueprints.serving.traffic import own_deployments
 from inference_blueprints.serving.types import (
     CompiledArtefacts,
     Port,
@@ -22,7 +23,7 @@ from inference_blueprints.serving.types import (
     Sidecar,
 )
 from inference_blueprints.serving.types.callers import AdmittedCallers
-from inference_blueprints.spec.types import BatchQueue, Spec, StreamingJob
+from inference_blueprints.spec.types import Spec
 from inference_catalog.catalogue import shipped
 from inference_contracts.door_identities import BEHIND_PORT, HEALTH_PORT, OLD_NAMES_PORT, Caller
 
@@ -86,32 +87,15 @@ def behind_known_callers(
 
 
 def admitted_callers(resolved: ResolvedWorkers) -> Iterator[Caller]:
-    """Yield who may call a deployment itself.
-
-    Queues and streaming jobs call deployments of their own. Where real time comes in too, they go through the
-    door, which knows what is free and who comes first.
-    """
+    """Yield who may call a deployment itself. Queues, streaming jobs and the canary go through the door."""
     spec, model, name = resolved.blueprint.spec, resolved.model, resolved.deployment.name
-    own = own_deployments(spec, model)
-    if name in own or name in _named_by_the_door(spec, model.name):
+    ways = (each.deployments for each in door_ways(spec) if each.model.name == model.name)
+    named = {*own_deployments(spec, model), *_named_by_the_door(spec, model.name)}
+    if name in named.union(*ways):
         yield "door"
     if spec.observability:
         yield "prometheus"
-        if spec.observability.canary:
-            yield "canary"
     yield from ("benchmark", "verify")
-    queues = spec.batch.queues if spec.batch else []
-    if any(_is_its_own(spec, each, model.name, name, own) for each in queues):
-        yield "batch"
-    if any(_is_its_own(spec, each, model.name, name, own) for each in spec.streaming):
-        yield "streaming"
-
-
-def _is_its_own(
-    spec: Spec, way: BatchQueue | StreamingJob, model: str, deployment: str, own: Sequence[str]
-) -> bool:
-    """Whether a deployment answers a queue or a job, and nobody else."""
-    return way.model == model and deployment not in own and deployment in serving_deployments(spec, way)
 
 
 def _named_by_the_door(spec: Spec, model: str) -> Iterator[str]:

@@ -104,7 +104,7 @@ def door_scenario(configuration: DoorConfiguration) -> DoorScenario:
 
 def _models_of(configuration: DoorConfiguration, team: str) -> Iterator[DoorModel]:
     """Yield the models that a team may use."""
-    for model in configuration.models:
+    for model in configuration.public_models:
         if model.teams is None or team in model.teams:
             yield model
 
@@ -176,7 +176,7 @@ def _steady(configuration: DoorConfiguration, teams: list[str], pair: Shed | Non
     if pair is not None:
         return pair.urgent
     found = [Asked(team, model.name) for team in teams for model in _models_of(configuration, team)]
-    by_targets = {model.name: len(model.targets) for model in configuration.models}
+    by_targets = {model.name: len(model.targets) for model in configuration.public_models}
     return min(found, key=lambda asked: by_targets[asked.model])
 
 

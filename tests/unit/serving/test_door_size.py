@@ -17,7 +17,7 @@ from inference_blueprints.serving.front_door.sizing import (
     ways_through_the_door,
 )
 from inference_blueprints.serving.plan import build_plan
-from inference_blueprints.spec.types import Blueprint, Spec
+from inference_blueprints.spec.types import Spec
 from inference_catalog.door_loads import door_load, door_store_load
 from inference_contracts.errors import BlueprintError
 from tests.unit.serving.test_door_plan import TEXT, changed
@@ -194,35 +194,50 @@ def test_targets_with_other_contexts_are_said() -> None:
     assert "'qwen3-4b-main' accepts requests of at most 7,168 tokens, and another target 14,336" in found
 
 
-def test_queues_that_share_a_deployment_pass_through_the_door_and_others_do_not() -> None:
-    def with_queue(spec: dict[str, Any], **queue: Any) -> None:
-        spec["batch"] = {
-            "queues": [
-                {
-                    "name": "nightly",
-                    "model": "qwen3-8b",
-                    "workload": {"inputTokens": 2000, "outputTokens": 100},
-                    "load": {"requestsPerDay": 1000},
-                    **queue,
-                }
-            ]
-        }
+def with_queue(spec: dict[str, Any], **queue: Any) -> None:
+    """Add a queue of a request per second, and principals that may submit its jobs."""
+    for team in spec["teams"]:
+        team["principals"] = [f"arn:aws:iam::123456789012:role/{team['name']}"]
+    spec["batch"] = {
+        "queues": [
+            {
+                "name": "nightly",
+                "model": "qwen3-8b",
+                "workload": {"inputTokens": 2000, "outputTokens": 100},
+                "load": {"requestsPerDay": 86_400},
+                **queue,
+            }
+        ]
+    }
 
-    def own(spec: dict[str, Any]) -> None:
-        night = {"name": "night", "aggregated": {"pool": "l40s", "replicas": 1, "tensorParallelSize": 1}}
-        spec["models"][0]["deployments"].append(night)
-        with_queue(spec, deployments=["night"])
 
-    def by_old_names(spec: dict[str, Any]) -> None:
-        with_queue(spec)
-        spec["frontDoor"]["oldHostNames"] = {"models": {"until": "2099-01-31T00:00:00Z"}}
+def with_own_queue(spec: dict[str, Any]) -> None:
+    """Add a queue with a deployment of its own."""
+    night = {"name": "night", "aggregated": {"pool": "l40s", "replicas": 1, "tensorParallelSize": 1}}
+    spec["models"][0]["deployments"].append(night)
+    with_queue(spec, deployments=["night"])
+
+
+def test_all_queues_pass_through_the_door() -> None:
+    """Red if the requests of a queue are in no figure of the door that they pass through."""
 
     def passing(change: Callable[[dict[str, Any]], object]) -> list[str]:
-        # The rules refuse queues that have no key for the door, so none of them is asked.
-        document = yaml.safe_load(TEXT)
-        change(document["spec"])
-        spec = Blueprint.model_validate(document).spec
+        spec = changed(change).spec
         return [f"{model.name} {way.label}" for model, way in ways_through_the_door(spec)]
 
-    assert passing(with_queue) == ["qwen3-8b real time", "qwen3-8b queue 'nightly'", "qwen3-4b real time"]
-    assert passing(own) == passing(by_old_names) == ["qwen3-8b real time", "qwen3-4b real time"]
+    expected = ["qwen3-8b real time", "qwen3-8b queue 'nightly'", "qwen3-4b real time"]
+    assert passing(with_queue) == passing(with_own_queue) == expected
+
+
+def test_queues_and_the_canary_count_in_the_size() -> None:
+    """Red if a busy queue finds a door that is planned without it. Its answers are no streams."""
+    (_, plain), (_, own) = sized(), sized(with_own_queue)
+    assert own.requests_per_second == pytest.approx(plain.requests_per_second + 1)
+    assert own.chunks_per_second == pytest.approx(plain.chunks_per_second + 1)
+    # The workers of its deployment say how many they take, so the time that a request is open is assumed.
+    assert own.open_requests == plain.open_requests + 60
+
+    def with_canary(spec: dict[str, Any]) -> None:
+        spec["observability"] = {"canary": {"everyMinutes": 1}}
+
+    assert sized(with_canary)[1].requests_per_second == pytest.approx(plain.requests_per_second + 2 / 60)

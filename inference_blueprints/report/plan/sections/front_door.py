@@ -172,7 +172,7 @@ def _summarise(basis: PlanBasis) -> FrontDoorSummary | None:
             _STORE_GB * USD_PER_GB_HOUR * HOURS_PER_MONTH + units * USD_PER_MILLION_UNITS, 2
         ),
         callers=tuple(_callers(basis, door)),
-        models=tuple(_model(basis, each) for each in configuration.models),
+        models=tuple(_model(basis, each) for each in configuration.public_models),
         budgets=tuple(map(_budget, configuration.budgets)),
         key_max_days=keys.max_days if keys else None,
         key_rotation_hours=keys.rotation_hours if keys else None,

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from inference_blueprints.spec.derived import behind_the_door
 from inference_blueprints.spec.invalid_values import usable
 from inference_blueprints.spec.rule import rule
-from inference_blueprints.spec.types import FrontDoorBudget, Spec
+from inference_blueprints.spec.types import FrontDoorBudget, Rates, Spec
 from inference_blueprints.spec.wording import Path, allowed, quote, suggestion
 from inference_contracts.door_terms import NANO
 from inference_contracts.errors import Finding
@@ -125,9 +125,10 @@ def budgets_of_keys_need_keys(spec: Spec) -> Iterator[Finding]:
 @rule
 def models_of_the_door_have_prices(spec: Spec) -> Iterator[Finding]:
     """Check that each model behind the front door has prices: budgets limit US dollars."""
-    behind = behind_the_door(spec)
+    # Teams pay for the calls of their streaming jobs, and jobs of batch have prices in any case.
+    charged = behind_the_door(spec) | {job.model for _, job in usable(spec.streaming) if spec.front_door}
     for index, model in usable(spec.models):
-        if model.name not in behind:
+        if model.name not in charged:
             continue
         path: Path = ("spec", "models", index)
         if model.rates is None:
@@ -147,11 +148,16 @@ def models_of_the_door_have_prices(spec: Spec) -> Iterator[Finding]:
 @rule
 def prices_are_whole_nano_dollars(spec: Spec) -> Iterator[Finding]:
     """Check that a token behind the front door costs whole nano-dollars, so that sums are exact."""
-    behind = behind_the_door(spec)
-    for index, model in usable(spec.models):
-        if model.name not in behind or model.rates is None:
+    if spec.front_door is None:
+        return
+    stated: list[tuple[Path, Rates | None]]
+    stated = [(("spec", "models", index), model.rates) for index, model in usable(spec.models)]
+    queues = spec.batch.queues if spec.batch else []
+    stated += [(("spec", "batch", "queues", index), queue.rates) for index, queue in usable(queues)]
+    for path, rates in stated:
+        if rates is None:
             continue
-        prices = (model.rates.usd_per_million_input_tokens, model.rates.usd_per_million_output_tokens)
+        prices = (rates.usd_per_million_input_tokens, rates.usd_per_million_output_tokens)
         for key, usd in zip(_RATES, prices, strict=True):
             nano = usd * NANO / MILLION
             if abs(nano - round(nano)) > 1e-6 * max(1.0, nano):
@@ -159,7 +165,7 @@ def prices_are_whole_nano_dollars(spec: Spec) -> Iterator[Finding]:
                     f"got {usd:.10g}, which is {nano:.10g} nano-dollars a token; the ledger counts whole "
                     f"ones, so write a multiple of 0.001, such as {max(1, round(nano)) * MILLION / NANO:.10g}"
                 )
-                yield Finding(("spec", "models", index, "rates", key), message)
+                yield Finding((*path, "rates", key), message)
 
 
 def _budgets(spec: Spec) -> Iterator[tuple[Path, FrontDoorBudget]]:

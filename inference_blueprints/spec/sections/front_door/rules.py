@@ -20,6 +20,7 @@ from inference_blueprints.spec.types import (
 )
 from inference_blueprints.spec.wording import Path, allowed, listing, quote, suggestion
 from inference_contracts.errors import Finding
+from inference_contracts.platform_keys import PLATFORM_CALLERS
 
 _DOOR: Path = ("spec", "frontDoor")
 
@@ -333,24 +334,32 @@ def _may_be_empty(deployment: Deployment) -> bool:
 
 
 @rule
-def platform_callers_reach_their_models(spec: Spec) -> Iterator[Finding]:
-    """Check that what has no key reaches the models: the door would refuse it, unseen."""
-    if spec.front_door is None or spec.front_door.old_host_names.models:
-        return
-    canary = spec.observability.canary if spec.observability else None
-    callers = {
-        "the canary": canary is not None,
-        "workers of batch": bool(spec.batch and spec.batch.queues),
-        "streaming jobs": bool(spec.streaming),
-    }
-    found = [name for name, calls in callers.items() if calls]
-    if found:
-        message = (
-            f"{' and '.join(found)} call the models at their own host names, and have no key for the front "
-            "door; set 'oldHostNames: {models: {until: ...}}', which lets everybody in the network call them "
-            "so, or leave these sections out"
-        )
-        yield Finding((*_DOOR, "oldHostNames"), message)
+def names_are_not_those_of_the_platform(spec: Spec) -> Iterator[Finding]:
+    """Check that no public name is one under which a part of the platform asks for its own models."""
+    begins = [f"{each}:" for each in PLATFORM_CALLERS]
+    for path, public in _public_models(spec):
+        names = {(*path, "name"): public.name}
+        names |= {(*path, "aliases", place): alias for place, alias in usable(public.aliases)}
+        for place, name in names.items():
+            if name.partition(":")[0] in PLATFORM_CALLERS and ":" in name:
+                message = (
+                    f"got {quote(name)}, but names that begin with {listing(begins)} are those of the "
+                    "platform's own queues, streaming jobs and canary; choose another name"
+                )
+                yield Finding(place, message)
+
+
+@rule
+def keys_of_the_platform_have_budgets_of_keys(spec: Spec) -> Iterator[Finding]:
+    """Warn of limits of each key where batch and streaming jobs have keys too."""
+    callers = [*(["queues"] if spec.batch else []), *(["streaming jobs"] if spec.streaming else [])]
+    for index, budget in usable(spec.front_door.budgets if spec.front_door else ()):
+        if budget.key == "*" and callers:
+            message = (
+                f"got '*', and {' and '.join(callers)} call with keys too, which this budget limits as those "
+                "of people; limit teams instead, or choose a limit that has room for them"
+            )
+            yield Finding((*_DOOR, "budgets", index, "key"), message, "warning")
 
 
 @rule
