@@ -96,6 +96,8 @@ class DoorBudget(JsonRecord):
     """`nano_per_day`, `nano_per_month`, `requests_per_minute`, `tokens_per_minute`: The limits. None for no
     limit. Days and months are those of `DoorConfiguration.time_zone`."""
     enforce: Enforcement = "before"
+    requests_at_once: int | None = None
+    """Requests that may be in progress at once. None for no limit. It is always counted before a request."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -235,7 +235,7 @@ _WISHES: Mapping[str, str] = {
         "Let a gateway of yours identify them; `network.sourceCidrs` can let only it in",
     ),
     **_not_yet(
-        "rateLimit rateLimits quota quotas tokensPerMinute requestsPerMinute",
+        "rateLimit rateLimits quota quotas tokensPerMinute requestsPerMinute requestsAtOnce",
         "the address of a model does not tell callers apart",
         "Let a gateway of yours do it. Batch has `teams` with budgets",
     ),

@@ -70,7 +70,9 @@ def _passed(counter: LedgerCounter, used: Sequence[int], windows: Windows, now: 
         (minute == now // 60, tokens, minute_end),
     )
     for kind, ((counts, number, end), limit) in enumerate(
-        zip(rows, counter.after.as_words(), strict=True), 1
+        # Requests in progress are counted before, in the store.
+        zip(rows, counter.after.as_words()[: len(rows)], strict=True),
+        1,
     ):
         if counts and 0 <= limit <= number:
             return Exceeded(counter, kind, limit, number, max(1, end - now))

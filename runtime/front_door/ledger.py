@@ -26,6 +26,9 @@ NOT_RESERVED: Final = "-"
 UNDECIDED: Final = Windows(0, 2**53, 0, 2**53)
 #: Seconds after which callers ask again then.
 _UNDECIDED_SECONDS: Final = 300
+#: `Exceeded.kind` of requests at once, and seconds after which to ask again: nobody knows which ends first.
+AT_ONCE: Final = 5
+_RETRY_SECONDS: Final = 1
 #: What a script answers besides numbers of counters.
 _DONE, _OTHER_WINDOW, _EMPTY = 1, -1, -2
 _ATTEMPTS: Final = 4
@@ -76,11 +79,11 @@ class Exceeded:
 
     counter: LedgerCounter
     kind: int
-    """1 to 4: nano-dollars per day or month, requests or tokens per minute."""
+    """1 to 5: nano-dollars per day or month, requests or tokens per minute, requests at once."""
     limit: int
     used: int
     resets_in: int
-    """Seconds until the window ends."""
+    """Seconds until the window ends. Of requests at once, seconds after which to ask again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -280,5 +283,7 @@ class Ledger:
         self._windows = UNDECIDED if self.clocks_differ else windows_at(store_now, self._zone)
 
     def _resets_in(self, kind: int, now: int) -> int:
+        if kind == AT_ONCE:
+            return _RETRY_SECONDS
         end = {1: self._windows.day_end, 2: self._windows.month_end}.get(kind, (now // 60 + 1) * 60)
         return _UNDECIDED_SECONDS if self.clocks_differ else max(1, end - now)

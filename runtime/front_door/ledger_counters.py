@@ -23,15 +23,17 @@ class CounterLimits:
     nano_per_month: int = _NONE
     requests_per_minute: int = _NONE
     tokens_per_minute: int = _NONE
+    requests_at_once: int = _NONE
 
-    def as_words(self) -> tuple[int, int, int, int]:
+    def as_words(self) -> tuple[int, int, int, int, int]:
         """Return them as words of a script."""
-        return (self.nano_per_day, self.nano_per_month, self.requests_per_minute, self.tokens_per_minute)
+        money, minute = (self.nano_per_day, self.nano_per_month), (self.requests_per_minute,)
+        return (*money, *minute, self.tokens_per_minute, self.requests_at_once)
 
     @property
     def are_none(self) -> bool:
         """Whether nothing is limited."""
-        return self.as_words() == (_NONE,) * 4
+        return self.as_words() == (_NONE,) * 5
 
     def stricter(self, other: CounterLimits) -> CounterLimits:
         """Return the smaller of each limit."""
@@ -188,7 +190,7 @@ def _both(budgets: Sequence[DoorBudget]) -> tuple[CounterLimits, CounterLimits]:
         for each in budgets:
             if each.enforce == when:
                 money = (each.nano_per_day, each.nano_per_month)
-                given = (*money, each.requests_per_minute, each.tokens_per_minute)
+                given = (*money, each.requests_per_minute, each.tokens_per_minute, each.requests_at_once)
                 limits = limits.stricter(CounterLimits(*(_NONE if n is None else n for n in given)))
         found.append(limits)
     return found[0], found[1]

@@ -7,7 +7,7 @@ one hash per counter. Fields of a counter:
 
 - ``d``, ``D``: first second of the day, and what was spent in it; ``e``, ``E``: the same of the day before
 - ``m``, ``M``, ``p``, ``P``: the same of the month and the month before
-- ``R``: what is reserved and not settled
+- ``R``, ``o``: what is reserved and not settled, and in how many requests
 - ``n``, ``r``, ``t``: minute, its requests and its tokens
 
 Spending only grows within its day, so copies of it are merged by their maximum. The first counter has ``g``
@@ -36,8 +36,8 @@ local function add(list, more) for _, each in ipairs(more) do list[#list + 1] = 
 
 #: Reserves. ARGV: first second of the day and after it, first second of the month, identifier, nano-dollars,
 #: tokens, value of the reservation, and for each counter its limits: nano-dollars per day and month, requests
-#: and tokens per minute (-1: none).
-#: Returns {1, generation, now}; {0, counter, limit (1 to 4), used, now}; {-1, now} if the windows are not
+#: and tokens per minute, requests at once (-1: none).
+#: Returns {1, generation, now}; {0, counter, limit (1 to 5), used, now}; {-1, now} if the windows are not
 #: those of the server's time; or {-2, now} if the slot has to be filled.
 RESERVE: Final = (
     _COMMON
@@ -49,8 +49,8 @@ if not generation then return {-2, now} end
 local amount, tokens = tonumber(ARGV[5]), tonumber(ARGV[6])
 local found = {}
 for i = 3, #KEYS do
-  local v = redis.call('HMGET', KEYS[i], 'd', 'D', 'm', 'M', 'R', 'n', 'r', 't')
-  local at = 7 + (i - 3) * 4
+  local v = redis.call('HMGET', KEYS[i], 'd', 'D', 'm', 'M', 'R', 'n', 'r', 't', 'o')
+  local at = 7 + (i - 3) * 5
   local d, m, n = number(v[1]), number(v[3]), number(v[6])
   local spent = {d >= day and number(v[2]) or 0, m >= month and number(v[4]) or 0}
   local reserved, same = number(v[5]), n == minute
@@ -62,13 +62,15 @@ for i = 3, #KEYS do
     end
   end
   local of_requests, of_tokens = tonumber(ARGV[at + 3]), tonumber(ARGV[at + 4])
+  local open, at_once = number(v[9]), tonumber(ARGV[at + 5])
   if of_requests >= 0 and requests + 1 > of_requests then return {0, i - 2, 3, whole(requests), now} end
   if of_tokens >= 0 and used + tokens > of_tokens then return {0, i - 2, 4, whole(used), now} end
-  found[i] = {d, m, requests, used, v[2] or 0, v[4] or 0}
+  if at_once >= 0 and open + 1 > at_once then return {0, i - 2, 5, whole(open), now} end
+  found[i] = {d, m, requests, used, v[2] or 0, v[4] or 0, open}
 end
 for i = 3, #KEYS do
   local f = found[i]
-  local set = {'n', minute, 'r', f[3] + 1, 't', whole(f[4] + tokens)}
+  local set = {'n', minute, 'r', f[3] + 1, 't', whole(f[4] + tokens), 'o', f[7] + 1}
   if f[1] < day then add(set, {'e', whole(f[1]), 'E', f[5], 'd', whole(day), 'D', 0}) end
   if f[2] < month then add(set, {'p', whole(f[2]), 'P', f[6], 'm', whole(month), 'M', 0}) end
   redis.call('HSET', KEYS[i], unpack(set))
@@ -132,7 +134,11 @@ end
 local tokens, of_day, of_month = tonumber(ARGV[3]), tonumber(ARGV[5]), tonumber(ARGV[6])
 for i = 3, #KEYS do
   charge(KEYS[i], ARGV[2], of_day, of_month)
-  if reserved > 0 then redis.call('HINCRBY', KEYS[i], 'R', whole(-reserved)) end
+  -- A counter whose budget is newer than the reservation does not have it.
+  if kept then
+    if redis.call('HINCRBY', KEYS[i], 'R', whole(-reserved)) < 0 then redis.call('HSET', KEYS[i], 'R', 0) end
+    if redis.call('HINCRBY', KEYS[i], 'o', -1) < 0 then redis.call('HSET', KEYS[i], 'o', 0) end
+  end
   if kept and number(redis.call('HGET', KEYS[i], 'n')) == tonumber(ARGV[7]) then
     -- A reservation that was registered again is not in the count of its minute.
     if redis.call('HINCRBY', KEYS[i], 't', whole(tokens - tokens_before)) < 0 then
@@ -169,7 +175,10 @@ return answer_of()
 #: Registers a reservation again that was lost with the data. Keys and ARGV: identifier, value, nano-dollars.
 RESTORE: Final = """
 if redis.call('HSETNX', KEYS[1], ARGV[1], ARGV[2]) == 0 then return 0 end
-for i = 3, #KEYS do redis.call('HINCRBY', KEYS[i], 'R', ARGV[3]) end
+for i = 3, #KEYS do
+  redis.call('HINCRBY', KEYS[i], 'R', ARGV[3])
+  redis.call('HINCRBY', KEYS[i], 'o', 1)
+end
 return 1
 """
 

@@ -16,7 +16,7 @@ from front_door.door_metrics import DoorMetrics
 from front_door.given_back import give_back
 from front_door.key_snapshot import KeySnapshot
 from front_door.known_usage import KnownUsage
-from front_door.ledger import NOT_RESERVED, Exceeded, Ledger, Reservation
+from front_door.ledger import AT_ONCE, NOT_RESERVED, Exceeded, Ledger, Reservation
 from front_door.ledger_counters import Budgets, LedgerSlot
 from front_door.open_requests import EnvoyLink, OpenRequest, OpenRequests, RequestFacts
 from front_door.refusals import DoorRefusal
@@ -40,6 +40,7 @@ _KINDS: Final = {
     2: ("US dollars per month", "insufficient_quota"),
     3: ("requests per minute", "rate_limit_exceeded"),
     4: ("tokens per minute", "rate_limit_exceeded"),
+    AT_ONCE: ("requests at once", "rate_limit_exceeded"),
 }
 
 #: Characters of subjects that stay as they are.
@@ -282,6 +283,12 @@ def _exceeded(passed: Exceeded) -> DoorRefusal:
         if is_money
         else "Ask again after it, or ask for fewer tokens ('max_tokens')."
     )
+    if passed.kind == AT_ONCE:
+        message = (
+            f"The {passed.counter.scope} {passed.counter.name!r} may have {limit} requests in progress at "
+            f"once, and has {used}. Ask again when one of them has ended."
+        )
+        return DoorRefusal(429, code, message, retry_after=passed.resets_in, reason="requests_at_once")
     message = (
         f"The budget of the {passed.counter.scope} {passed.counter.name!r} is {limit} {unit}; {used} are "
         f"used or reserved, and this request could pass it. It begins anew in {passed.resets_in} s. {advice}"

@@ -125,6 +125,10 @@ def _workers(deployment: Document) -> Document:
     return found
 
 
+def _is_counted_too_late(limits: Document) -> bool:
+    return "requestsAtOnce" in limits and limits.get("enforce") == "after"
+
+
 @st.composite
 def _budgets(draw: Draw, teams: Sequence[str], door: Document) -> list[Document]:
     """Return limits of a team, a project, keys and a model."""
@@ -132,8 +136,9 @@ def _budgets(draw: Draw, teams: Sequence[str], door: Document) -> list[Document]
         usdPerDay=st.sampled_from([0.5, 1]),
         requestsPerMinute=st.just(10),
         tokensPerMinute=st.just(1_000_000),
+        requestsAtOnce=st.just(5),
         enforce=st.sampled_from(["before", "after"]),
-    ).filter(lambda limits: limits.keys() - {"enforce"})
+    ).filter(lambda limits: limits.keys() - {"enforce"} and not _is_counted_too_late(limits))
     scopes: list[Document] = [{"team": teams[0]}, {"project": f"{teams[0]}/*"}]
     if "apiKeys" in door.get("identity", {"apiKeys": {}}):
         scopes.append({"key": "*"})

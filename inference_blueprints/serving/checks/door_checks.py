@@ -152,8 +152,8 @@ def _small_budgets(spec: Spec, door: FrontDoor, models: tuple[DoorModel, ...]) -
             if limit is not None and limit < least[key]:
                 message = (
                     f"got {limit:.10g}, but a request of mean length reserves {number(least[key], 4)} (each "
-                    "byte of its prompt, and 'defaultOutputTokens' or the context for its answer), so each one "
-                    "that states no smaller maximum is refused; raise it"
+                    "byte of its prompt, and 'defaultOutputTokens' or the context for its answer), so each "
+                    "one that states no smaller maximum is refused; raise it"
                 )
                 yield Finding((*_BUDGETS, index, key), message, "warning")
 

@@ -241,6 +241,7 @@ def door_budgets(spec: Spec) -> Iterator[DoorBudget]:
             requests_per_minute=each.requests_per_minute,
             tokens_per_minute=each.tokens_per_minute,
             enforce=each.enforce,
+            requests_at_once=each.requests_at_once,
         )
 
 

@@ -34,6 +34,8 @@ class Race:
     finished: int = 0
     cut: int = 0
     refused: int = 0
+    many: int = 0
+    """Refused because too many requests were in progress."""
     failed: int = 0
     stops: bool = False
 
@@ -64,8 +66,11 @@ class Race:
                     write_lines(Path(envoy.policy.settings.access_log), [line])
                 await asyncio.sleep(0.1)
             elif answer.status != 200:
-                assert answer.code == "insufficient_quota", answer
-                self.refused += 1
+                assert answer.code in {"insufficient_quota", "rate_limit_exceeded"}, answer
+                if answer.code == "insufficient_quota":
+                    self.refused += 1
+                else:
+                    self.many += 1
                 await asyncio.sleep(0.1)
             else:
                 await asyncio.sleep(chance.uniform(0.05, 0.2))

@@ -340,9 +340,9 @@ def test_each_counter_has_the_strictest_of_its_limits() -> None:
     )
     slot = budgets.of_caller("red", "p", "k", DoorBudget("key", "k", nano_per_month=3))
     team, project, key = slot.counters
-    assert team.before.as_words() == (5, 50, -1, -1)
-    assert project.after.as_words() == (-1, -1, -1, 7)
-    assert key.before.as_words() == (-1, 3, 10, -1)
+    assert team.before.as_words() == (5, 50, -1, -1, -1)
+    assert project.after.as_words() == (-1, -1, -1, 7, -1)
+    assert key.before.as_words() == (-1, 3, 10, -1, -1)
     assert slot.keys[2:] == ["door:{red}", "door:{red}:p:p", "door:{red}:k:k"]
     assert slot.reserves
     assert budgets.limits("door:{red}")

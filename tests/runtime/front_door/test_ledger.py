@@ -157,6 +157,48 @@ def test_limits_per_minute_count_requests_and_tokens(shared_store: ValkeyServer,
     run(shared_store, act)
 
 
+def test_requests_at_once_are_those_of_all_replicas(shared_store: ValkeyServer, client: Any) -> None:
+    """Red if a settlement, or what a dead replica has left, gives no room back, or gives it back twice."""
+    limited = slot(requests_at_once=3)
+
+    async def act(ledger: Ledger) -> None:
+        replicas = [ledger, *(Ledger(ledger._store, "UTC") for _ in range(2))]
+        found = [await reserve(each, limited, 1, name) for each, name in zip(replicas, "abc", strict=True)]
+        refused = await reserve(replicas[0], limited, 1, "d")
+        assert isinstance(refused, Exceeded)
+        assert (refused.kind, refused.limit, refused.used, refused.resets_in) == (5, 3, 3, 1)
+        for _ in range(2):
+            await replicas[0].settle(limited, "a", 1, 1, found[0])
+        assert isinstance(await reserve(replicas[1], limited, 1, "e"), Reservation)
+        assert isinstance(await reserve(replicas[1], limited, 1, "f"), Exceeded)
+        # Another replica settles what a dead one has left.
+        await replicas[2].settle(limited, "b", 1, 1, found[1])
+        assert isinstance(await reserve(replicas[2], limited, 1, "g"), Reservation)
+        assert client.hget(TEAM, "o") == b"3"
+
+    run(shared_store, act)
+
+
+def test_a_budget_that_is_newer_than_a_reservation_has_nothing_to_give_back(
+    shared_store: ValkeyServer, client: Any
+) -> None:
+    """Red if a project whose budget is added gets room that nobody has taken."""
+    team, project = "red", DoorBudget("project", "red/p", nano_per_day=5, requests_at_once=1)
+    before = slot(nano_per_day=100)
+    after = Budgets(a_configuration(DoorBudget("team", "red", nano_per_day=100), project))
+    after = after.of_caller(team, "p", None)
+
+    async def act(ledger: Ledger) -> None:
+        found = await reserve(ledger, before, 50, "old")
+        await ledger.settle(after, "old", 1, 1, found)
+        assert client.hmget("door:{red}:p:p", "R", "o") == [b"0", b"0"]
+        assert isinstance(await reserve(ledger, after, 5, "new"), Exceeded)
+        assert isinstance(await reserve(ledger, after, 4, "new"), Reservation)
+        assert isinstance(await reserve(ledger, after, 0, "next"), Exceeded)
+
+    run(shared_store, act)
+
+
 def test_a_settlement_counts_once_whatever_is_repeated(shared_store: ValkeyServer, client: Any) -> None:
     """Red if a line that is read again is charged again, or frees more than was reserved."""
     limited, free = slot(nano_per_day=100), slot(nano_per_day=100, enforce="after")

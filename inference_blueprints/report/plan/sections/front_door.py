@@ -62,9 +62,11 @@ class DoorBudgetSummary:
     usd_per_month: float | None
     requests_per_minute: int | None
     tokens_per_minute: int | None
+    requests_at_once: int | None
     enforce: str
-    """`scope`, `name`, `usd_per_day`, `usd_per_month`, `requests_per_minute`, `tokens_per_minute`, `enforce`:
-    What is limited, the limits, and when they refuse. The monthly budgets of teams are among them."""
+    """`scope`, `name`, `usd_per_day`, `usd_per_month`, `requests_per_minute`, `tokens_per_minute`,
+    `requests_at_once`, `enforce`: What is limited, the limits, and when they refuse. The monthly budgets of
+    teams are among them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,6 +237,7 @@ def _budget(budget: DoorBudget) -> DoorBudgetSummary:
         usd_per_month=_usd(budget.nano_per_month),
         requests_per_minute=budget.requests_per_minute,
         tokens_per_minute=budget.tokens_per_minute,
+        requests_at_once=budget.requests_at_once,
         enforce=budget.enforce,
     )
 
@@ -377,7 +380,10 @@ def door_budgets(summary: PlanSummary) -> TextTable:
     return TextTable(
         "Budgets of the front door",
         ("scope", "of"),
-        ("USD per day", "USD per month", "requests per minute", "tokens per minute", "enforced"),
+        (
+            *("USD per day", "USD per month", "requests per minute", "tokens per minute"),
+            *("requests at once", "enforced"),
+        ),
         tuple(
             (
                 each.scope,
@@ -386,6 +392,7 @@ def door_budgets(summary: PlanSummary) -> TextTable:
                 _limit(each.usd_per_month),
                 _limit(each.requests_per_minute),
                 _limit(each.tokens_per_minute),
+                _limit(each.requests_at_once),
                 f"{each.enforce} the request" if each.enforce == "before" else "after it is passed",
             )
             for each in (door.budgets if door else ())

@@ -40,13 +40,26 @@ def budgets_have_a_limit(spec: Spec) -> Iterator[Finding]:
             budget.usd_per_month,
             budget.requests_per_minute,
             budget.tokens_per_minute,
+            budget.requests_at_once,
         )
         if all(limit is None for limit in limits):
             message = (
-                "it has no limit; add 'usdPerDay', 'usdPerMonth', 'requestsPerMinute' or 'tokensPerMinute', "
-                "or remove it"
+                "it has no limit; add 'usdPerDay', 'usdPerMonth', 'requestsPerMinute', 'tokensPerMinute' or "
+                "'requestsAtOnce', or remove it"
             )
             yield Finding(path, message)
+
+
+@rule
+def requests_at_once_are_counted_before(spec: Spec) -> Iterator[Finding]:
+    """Check that requests in progress are counted: with `after`, a request is known when it has ended."""
+    for path, budget in _budgets(spec):
+        if budget.requests_at_once is not None and budget.enforce == "after":
+            message = (
+                f"got {budget.requests_at_once}, but with 'enforce: after' a request is counted when it has "
+                "ended; remove one of the two"
+            )
+            yield Finding((*path, "requestsAtOnce"), message)
 
 
 @rule

@@ -124,6 +124,9 @@ class FrontDoorBudget(Section):
     """Requests per minute."""
     tokens_per_minute: int | None = Field(default=None, ge=1, le=1_000_000_000_000)
     """Tokens of prompts and answers per minute."""
+    requests_at_once: int | None = Field(default=None, ge=1, le=1_000_000)
+    """Requests in progress at the same time, at all replicas together. It is counted before a request, so not
+    with `enforce: after`."""
     enforce: Enforcement = "before"
     """Whether a request is refused if it could pass the limit (`before`), or only once the limit has been
     passed (`after`), which costs less time per request."""

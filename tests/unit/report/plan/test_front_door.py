@@ -50,7 +50,13 @@ SECTION: dict[str, Any] = {
         }
     ],
     "budgets": [
-        {"team": "shop", "usdPerDay": 111, "requestsPerMinute": 222, "tokensPerMinute": 333_333},
+        {
+            "team": "shop",
+            "usdPerDay": 111,
+            "requestsPerMinute": 222,
+            "tokensPerMinute": 333_333,
+            "requestsAtOnce": 44,
+        },
         {"project": "shop/search", "usdPerMonth": 1234, "enforce": "after"},
     ],
     "timeZone": "Asia/Tokyo",
@@ -114,6 +120,7 @@ def test_every_key_is_in_json() -> None:
         "usdPerMonth": 500.0,
         "requestsPerMinute": None,
         "tokensPerMinute": None,
+        "requestsAtOnce": None,
         "enforce": "before",
     }
 
