@@ -56,6 +56,9 @@ TABLE: Final = "BATCH_TABLE"
 STATE_MACHINE_ARN: Final = "BATCH_STATE_MACHINE_ARN"
 #: File with queues and teams. Its path is relative to the folder with the functions' code.
 CONFIGURATION: Final = "BATCH_CONFIGURATION"
+#: Table of the checkpoints of the front door's ledger, and the time zone of its months; only with a door.
+DOOR_LEDGER_TABLE: Final = "BATCH_DOOR_LEDGER_TABLE"
+DOOR_TIME_ZONE: Final = "BATCH_DOOR_TIME_ZONE"
 #: Name of the function that closes jobs.
 CLOSE_FUNCTION: Final = "BATCH_CLOSE_FUNCTION"
 #: JSON object: the URL of the shard queue of each model.
@@ -76,6 +79,7 @@ QUEUE_URL: Final = "BATCH_QUEUE_URL"
 ENDPOINT: Final = "BATCH_ENDPOINT"
 #: Addresses of deployments that may have no workers, with commas: each takes shards while it has some.
 LENT_ENDPOINTS: Final = "BATCH_LENT_ENDPOINTS"
+LENT_DEPLOYMENTS: Final = "BATCH_LENT_DEPLOYMENTS"
 MODEL: Final = "BATCH_MODEL"
 IN_FLIGHT_LEAST: Final = "BATCH_IN_FLIGHT_LEAST"
 IN_FLIGHT_START: Final = "BATCH_IN_FLIGHT_START"

@@ -72,5 +72,9 @@ RESERVED: Final = f"{PREFIX}reserved"
 MAXIMUM: Final = f"{PREFIX}maximum"
 PRIORITY: Final = f"{PREFIX}priority"
 
+#: What the budget limits that refuses a request (`door_terms.BudgetScope`), in the answer. A refusal because
+#: the model has no room does not have it. Its name is one of those that Envoy passes on (``x-ratelimit-*``).
+BUDGET_SCOPE: Final = "x-ratelimit-scope"
+
 #: Name of the project of a request, which callers may send with an API key of a team.
 CALLERS_PROJECT: Final = "openai-project"

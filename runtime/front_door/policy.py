@@ -293,4 +293,4 @@ def _exceeded(passed: Exceeded) -> DoorRefusal:
         f"The budget of the {passed.counter.scope} {passed.counter.name!r} is {limit} {unit}; {used} are "
         f"used or reserved, and this request could pass it. It begins anew in {passed.resets_in} s. {advice}"
     )
-    return DoorRefusal(429, code, message, retry_after=passed.resets_in)
+    return DoorRefusal(429, code, message, retry_after=passed.resets_in, scope=passed.counter.scope)

@@ -10,6 +10,9 @@ import json
 from dataclasses import dataclass
 from typing import Final
 
+from inference_contracts import door_headers
+from inference_contracts.door_terms import BudgetScope
+
 _TYPES: Final = {
     400: "invalid_request_error",
     401: "authentication_error",
@@ -40,6 +43,8 @@ class DoorRefusal:
     """Field of the body that is wrong."""
     reason: str = ""
     """What metrics count it as. Empty for its code."""
+    scope: BudgetScope | None = None
+    """What the budget limits that refuses the request. None if no budget does."""
 
     def headers(self) -> dict[str, str]:
         """Return the headers of the answer.
@@ -50,6 +55,8 @@ class DoorRefusal:
         found = {"content-type": "application/json"}
         if self.retry_after is not None:
             found["retry-after"] = str(self.retry_after)
+        if self.scope is not None:
+            found[door_headers.BUDGET_SCOPE] = self.scope
         if self.retry_after is None or self.retry_after > _LONGEST_RETRY_SECONDS:
             found["x-should-retry"] = "false"
         return found

@@ -59,8 +59,15 @@ _ERRORS: Final = (
         503,
         "model_unavailable",
         "no server of the model can be reached; send the request again, or ask another model",
-        flags=("UH", "UF", "NC", "UO", "UC", "UR", "URX", "DF"),
+        flags=("UH", "UF", "NC", "UO", "URX", "DF"),
         retry_after=2,
+    ),
+    # Without a time to come again: batch tells by it that a server had the request, and may have died of it.
+    _Error(
+        503,
+        "model_unavailable",
+        "the server of the model has ended while it had the request; send the request again",
+        flags=("UC", "UR"),
     ),
     _Error(
         504,

@@ -10,14 +10,13 @@ from typing import Final
 
 from botocore.exceptions import ClientError
 
-from batch.contracts.shard import ShardDone, Usage
+from batch.contracts.shard import EXPIRED_CODES, ShardDone, Usage
 from batch.objects import Objects
 from batch.preparation.line_reader import read_lines
 from batch.s3_errors import code_of
 from inference_contracts.batch_keys import ShardKeys
 
 _SUCCEEDED = range(200, 300)
-_EXPIRED = "batch_expired"
 #: The beginning of a shard's line, as `ShardLine.to_json` writes it.
 _LINE: Final = re.compile(rb'\{"ordinal":(\d+),"line":\d+,"custom_id":("(?:[^"\\]|\\.)*")')
 _MAX_LINE_BYTES: Final = 2**30
@@ -159,7 +158,7 @@ class _Rest:
             usage = self.report.usage + Usage.of_answer(response["body"])
             self.report = replace(self.report, completed=self.report.completed + 1, usage=usage)
             return True
-        self._count_error(row, is_expired=error is not None and error["code"] == _EXPIRED)
+        self._count_error(row, is_expired=error is not None and error["code"] in EXPIRED_CODES)
         return False
 
     def _count_error(self, row: bytes, *, is_expired: bool) -> None:

@@ -5,9 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 from inference_contracts.json_record import JsonRecord
+
+#: Codes of lines for which the deadline came too soon: while they waited for the model, or for their team's
+#: budget at the front door. A redrive runs them.
+EXPIRED_CODES: Final = frozenset({"batch_expired", "insufficient_quota"})
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,6 +23,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 from batch.bus import tell
 from batch.contracts.progress_items import JobSize
 from batch.contracts.request import JobRequest
+from batch.jobs.door_spending import DoorSpending, read_door_spending
 from batch.jobs.file_table import DeletionTable
 from batch.jobs.job_progress import ProgressTable
 from batch.jobs.settings import BatchPlatform, RecordTables, read_platform, read_progress, read_records
@@ -65,6 +66,11 @@ def _progress() -> ProgressTable:
 @cache
 def _objects() -> Objects:
     return Objects(os.environ[batch_names.BUCKET])
+
+
+@cache
+def _door() -> DoorSpending | None:
+    return read_door_spending(os.environ)
 
 
 def _models_with_ceilings() -> frozenset[str]:
@@ -136,6 +142,7 @@ def schedule(event: Mapping[str, Any], _context: object) -> None:
         speeds=SpeedTable(table),
         ceilings=Ceilings(table, _models_with_ceilings()),
         spending=SpendingTable(table),
+        door=_door(),
         objects=_objects(),
         executions=platform.executions,
         step_functions=boto3.client("stepfunctions"),

@@ -14,6 +14,7 @@ from typing import Any, Final, Self
 
 from botocore.exceptions import ClientError
 
+from batch.jobs.door_spending import DoorSpending
 from batch.jobs.executions import Executions
 from batch.jobs.job_table import Job, JobTable
 from batch.jobs.record_table import StateConflictError
@@ -203,6 +204,7 @@ class Scheduler:
         speeds: SpeedTable,
         ceilings: Ceilings,
         spending: SpendingTable,
+        door: DoorSpending | None = None,
         objects: Objects,
         executions: Executions,
         step_functions: Any,
@@ -214,6 +216,7 @@ class Scheduler:
         self._speeds = speeds
         self._ceilings = ceilings
         self._spending = spending
+        self._door = door
         self._objects = objects
         self._executions = executions
         self._step_functions = step_functions
@@ -264,7 +267,12 @@ class Scheduler:
                 yield candidate
 
     def _spent(self, open_jobs: Iterable[OpenJob], now: float) -> dict[str, float]:
-        """Return the spending of each team this month, including estimates for jobs that are about to end."""
+        """Return the spending of each team this month, including estimates for jobs that are about to end.
+
+        With a front door, it has charged all that was answered.
+        """
+        if self._door is not None:
+            return {team.name: self._door.usd(team.name, now) for team in self._configuration.teams}
         month = month_of(now)
         spent = {team.name: self._spending.usd(team.name, month) for team in self._configuration.teams}
         for each in open_jobs:
@@ -291,9 +299,11 @@ class Scheduler:
     def _is_within_budget(self, candidate: SchedulingCandidate, spent: dict[str, float]) -> bool:
         """Return whether the team's budget allows the job.
 
-        If so, its estimate counts as spent from then on.
+        If so, its estimate counts as spent from then on: at the front door, that of the shards that are left.
         """
         name, usd = candidate.job.team, candidate.admission.usd
+        if self._door is not None:
+            usd *= candidate.shards / max(candidate.admission.shards, 1)
         team = self._configuration.team(name)
         if candidate.admission.places is None and (
             team is None or spent[name] + usd > team.monthly_budget_usd

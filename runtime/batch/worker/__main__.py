@@ -38,7 +38,7 @@ async def _run(settings: WorkerSettings) -> None:
     for name in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(name, stop.set)
     use_threads()
-    clients = make_clients()
+    clients = make_clients(reads_keys=settings.door_keys_secret is not None)
     # boto3's data about AWS lives as long as the process, so the garbage collector can skip it.
     gc.collect()
     gc.freeze()

@@ -44,12 +44,17 @@ class Clients:
     sqs: Any
     stepfunctions: Any
     dynamodb: Any
+    secretsmanager: Any = None
+    """None for a worker that reads no keys of the front door."""
 
 
-def make_clients() -> Clients:
-    """Return clients with boto3's default settings."""
+def make_clients(*, reads_keys: bool = False) -> Clients:
+    """Return clients with boto3's default settings.
+
+    reads_keys: Whether the worker reads keys of the front door.
+    """
     session = boto3.session.Session()
-    services = ("s3", "sqs", "stepfunctions", "dynamodb")
+    services = ("s3", "sqs", "stepfunctions", "dynamodb", *(["secretsmanager"] if reads_keys else []))
     return Clients(*(session.client(service, config=_CONFIGURATION) for service in services))
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import random
+from collections import defaultdict
 from contextlib import AsyncExitStack
 from dataclasses import InitVar, dataclass, field
 from typing import Final
@@ -35,6 +36,7 @@ from batch.worker.suspects import (
     SuspectLines,
     SuspectTurn,
 )
+from batch.worker.team_budget import AGAIN_SECONDS, TeamBudget
 
 _FIRST_DELAY_SECONDS: Final = 1.0
 _DELAY_GROWTH: Final = 3.0
@@ -44,6 +46,14 @@ _BLAME_IN_AN_OUTAGE: Final = 0.25
 #: Attempts at reading the images of a line, after which the line fails. With the delays between them, S3 has
 #: between one and two minutes. They count only if a policy denies an image, or other images were read since.
 _IMAGE_ATTEMPTS: Final = 6
+
+#: Faults that say nothing against the line.
+_BLAMELESS: Final = frozenset(
+    {EndpointFault.REFUSED, EndpointFault.LOST, EndpointFault.HELD, EndpointFault.BUDGET}
+)
+
+#: What a load balancer or the front door answers if it reaches no server of the model.
+_NO_SERVER: Final = frozenset({502, 503})
 
 _CODES: Final[dict[type[Exception], ErrorCode]] = {
     InvalidLineError: "invalid_line",
@@ -67,10 +77,14 @@ class ShardTerms:
     """The shard's index among those of the process. The lowest goes first."""
     drain: Drain
     """Cancels lines that wait for a retry."""
+    team: str = ""
+    """Team that the job belongs to."""
     attempt: int = 1
     """Number of the attempt at the job."""
     images: ShardImages | None = None
     """Writes the images of answers; None if answers have none."""
+    budget: TeamBudget = field(default_factory=TeamBudget)
+    """The team's budgets at the front door."""
 
     @property
     def is_over(self) -> bool:
@@ -93,8 +107,11 @@ def expired(line: ShardLine, terms: ShardTerms, attempts: int = 0) -> Result:
 
     attempts: Number of requests sent for the line.
     """
-    row = error_row(terms.identifier, line.ordinal, line.custom_id, "batch_expired", _EXPIRED)
-    return Result(row, attempts)
+    code: ErrorCode = "batch_expired"
+    message = _EXPIRED
+    if terms.budget.used_up:
+        code, message = "insufficient_quota", f"{_EXPIRED} {terms.budget.used_up}"
+    return Result(error_row(terms.identifier, line.ordinal, line.custom_id, code, message), attempts)
 
 
 @dataclass(slots=True)
@@ -112,11 +129,17 @@ class LineRunner:
     """Longest time for one request."""
     turn: InitVar[SuspectTurn | None] = None
     """The turn at running a suspect, if the model has other workers."""
+    asked_model: InitVar[str | None] = None
+    """Name of the model in requests, if it is another one than in metrics."""
     suspects: SuspectLines = field(init=False)
+    budgets: defaultdict[str, TeamBudget] = field(default_factory=lambda: defaultdict(TeamBudget), init=False)
+    """Budgets of the teams at the front door, by team."""
+    unreached_at: float = field(default=float("-inf"), init=False)
+    """When a request last found no server of the model, by the event loop's clock."""
 
-    def __post_init__(self, turn: SuspectTurn | None) -> None:
-        turn = turn or SuspectTurn(None, None, self.metrics.model)
-        self.suspects = SuspectLines(self.endpoint, self.limit, self.metrics.model, turn)
+    def __post_init__(self, turn: SuspectTurn | None, asked_model: str | None) -> None:
+        turn, model = turn or SuspectTurn(None, None, self.metrics.model), asked_model or self.metrics.model
+        self.suspects = SuspectLines(self.endpoint, self.limit, model, turn)
 
     async def run(self, line: ShardLine, terms: ShardTerms, permit: Permit) -> Result:
         """Send requests for a line until there is a result row.
@@ -186,7 +209,8 @@ class LineRunner:
                 return await self._run_alone(line, terms, request, outcome, attempts)
             if is_given_up:
                 return _given_up(line, terms, outcome, attempts)
-            again = await self._wait(terms, _pause(outcome, attempts), is_retry=True)
+            is_retry = outcome.fault is not EndpointFault.BUDGET
+            again = await self._wait(terms, _pause(outcome, attempts), is_retry=is_retry)
             if again is None:
                 return expired(line, terms, attempts)
             permit = again
@@ -201,13 +225,18 @@ class LineRunner:
             # What other processes have in flight must not meet it each time.
             spread = random.uniform(1 / 3, 1) * losses * ALONE_AGAIN_SECONDS  # noqa: S311 - no secret
             minimum = _delay(max(tries, 1)) if tries or outcome.fault is EndpointFault.HELD else 0.0
-            if not await self._sleep(terms, max(spread, outcome.retry_after_seconds or 0.0, minimum)):
+            # The budget of a team begins anew by itself, or is raised before.
+            pause = 0.0 if outcome.fault is EndpointFault.BUDGET else outcome.retry_after_seconds or 0.0
+            if not await self._sleep(terms, max(spread, pause, minimum)):
                 break
             async with AsyncExitStack() as stack:
                 try:
                     with terms.drain.waits():
                         async with asyncio.timeout_at(terms.deadline):
-                            await stack.enter_async_context(self.suspects.alone(terms.path, losses))
+                            await terms.budget.opened()
+                            await stack.enter_async_context(
+                                self.suspects.alone(terms.path, losses, request.team)
+                            )
                 except TimeoutError:
                     break
                 seconds = min(self.request_seconds, terms.deadline - asyncio.get_running_loop().time())
@@ -220,7 +249,7 @@ class LineRunner:
                     log("suspect_answered", attempts=attempts)
                     return _answered(line, terms, found, attempts)
                 outcome = found
-                if found.fault is not EndpointFault.HELD:
+                if found.fault not in {EndpointFault.HELD, EndpointFault.BUDGET}:
                     tries += 1
                     self.suspects.lost()
                 if found.fault in {EndpointFault.LOST, EndpointFault.BROKEN}:
@@ -258,6 +287,7 @@ class LineRunner:
     ) -> Answer | Failure:
         """Send the request once, and report the outcome to the limit."""
         self.metrics.requests += 1
+        begin = asyncio.get_running_loop().time()
         try:
             outcome = await self.endpoint.ask(terms.path, request, seconds=seconds, room=room)
         except BaseException:
@@ -266,8 +296,13 @@ class LineRunner:
             raise
         if isinstance(outcome, Answer):
             self.suspects.answered()
+            terms.budget.admitted(begin)
         else:
             self.metrics.failures[outcome.fault.value] += 1
+            if outcome.fault is EndpointFault.BUDGET:
+                self._refused(terms, outcome, begin)
+            elif outcome.is_load and outcome.status in _NO_SERVER:
+                self.unreached_at = asyncio.get_running_loop().time()
             if outcome.fault is EndpointFault.LOST:
                 self.suspects.lost()
             if outcome.fault is EndpointFault.LOST or outcome.is_server_error:
@@ -275,6 +310,17 @@ class LineRunner:
         if permit is not None:
             self._report(permit, outcome)
         return outcome
+
+    def _refused(self, terms: ShardTerms, failure: Failure, begin: float) -> None:
+        """Let the lines of the team wait. A shard whose team has no money left is given back.
+
+        Other teams need the place meanwhile. Shortly before the deadline it stays, so that its lines end with
+        the reason.
+        """
+        terms.budget.refused(failure, begin)
+        left = terms.deadline - asyncio.get_running_loop().time()
+        if terms.budget.is_used_up and left > AGAIN_SECONDS:
+            terms.drain.begin()
 
     def _report(self, permit: Permit, outcome: Answer | Failure) -> None:
         """End a permit, and tell the limit whether the endpoint had room for the request."""
@@ -290,7 +336,7 @@ class LineRunner:
 
         It is small unless other lines are answered meanwhile.
         """
-        if failure.fault in {EndpointFault.REFUSED, EndpointFault.LOST, EndpointFault.HELD}:
+        if failure.fault in _BLAMELESS:
             return 0.0
         if self.suspects.answered_at >= begin:
             return 1.0
@@ -332,9 +378,10 @@ class LineRunner:
             with terms.drain.waits():
                 async with asyncio.timeout_at(terms.deadline):
                     await asyncio.sleep(random.uniform(delay / 2, delay))  # noqa: S311 - no secret
+                    await terms.budget.opened()
                     if is_retry:
                         # A line that was lost is sent again only to an endpoint that is there.
-                        await self.suspects.until_answers(terms.path)
+                        await self.suspects.until_answers(terms.path, terms.team)
                         await self.budget.take()
                     return await self.limit.acquire(terms.order)
         except TimeoutError:
@@ -345,8 +392,9 @@ def _pause(failure: Failure, attempts: int) -> float:
     """Return the seconds to wait after a failure, at most."""
     if failure.fault is EndpointFault.HELD:
         return 2 * (failure.retry_after_seconds or 0.0)
-    # A refused request waits for the limit, as all others do.
-    return 0.0 if failure.fault is EndpointFault.REFUSED else _delay(attempts)
+    # A refused request waits for the limit, as all others do, or for the budget of its team.
+    is_refused = failure.fault in {EndpointFault.REFUSED, EndpointFault.BUDGET}
+    return 0.0 if is_refused else _delay(attempts)
 
 
 def _delay(attempts: int) -> float:

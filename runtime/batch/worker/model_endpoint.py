@@ -8,6 +8,7 @@ import hashlib
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from email.utils import parsedate_to_datetime
+from http import HTTPStatus
 from types import MappingProxyType, TracebackType
 from typing import Any, Final, Self
 
@@ -17,9 +18,11 @@ from yarl import URL
 
 from batch.contracts.request import JobDescription
 from batch.contracts.shard import ShardLine, Usage
+from batch.worker.door_keys import DoorKeys
 from batch.worker.image_loader import HeldImages, Images
 from inference_contracts.batch_body_fields import IMAGES_PATH
 from inference_contracts.batch_limits import ANSWER_BYTES
+from inference_contracts.door_headers import BUDGET_SCOPE
 from inference_contracts.request_filter import CHECKED_CODE, SUSPECT_CODE
 
 # Builds requests from lines: takes the body of the line, and inserts its images.
@@ -38,14 +41,20 @@ class ModelRequest:
     """Equal for equal requests of a job, and different for all others."""
     images: HeldImages | None = None
     """Images that hold memory for this request."""
+    team: str = ""
+    """Team that it is charged to at the front door."""
 
 
 class Requests:
-    """Makes the requests of a job. Templates were rendered when the input was checked."""
+    """Makes the requests of a job. Templates were rendered when the input was checked.
 
-    def __init__(self, description: JobDescription, images: Images) -> None:
+    model: Name of the model at the front door. None if the endpoint knows it by its own.
+    """
+
+    def __init__(self, description: JobDescription, images: Images, model: str | None = None) -> None:
         self._description = description
         self._images = images
+        self._model = model or description.model
 
     async def make(self, line: ShardLine) -> ModelRequest:
         """Make the request of a line. Its images hold memory until `let_go`.
@@ -56,7 +65,7 @@ class Requests:
         """
         if not isinstance(line.body, Mapping):
             raise InvalidLineError("the body of the line is not an object")
-        body = {**line.body, "model": self._description.model}
+        body = {**line.body, "model": self._model}
         if self._description.endpoint == IMAGES_PATH and body.get("seed") is None:
             body["seed"] = _seed(self._description.job, line.custom_id)
         if not line.images:
@@ -82,7 +91,8 @@ class Requests:
     def _seal(self, line: ShardLine, values: Mapping[str, Any], images: HeldImages | None) -> ModelRequest:
         body = orjson.dumps(values)
         names = orjson.dumps([self._description.job, line.custom_id])
-        return ModelRequest(body, hashlib.sha256(names + b"\n" + body).hexdigest(), images)
+        key = hashlib.sha256(names + b"\n" + body).hexdigest()
+        return ModelRequest(body, key, images, self._description.team)
 
 
 def _seed(job: str, custom_id: str) -> int:
@@ -114,6 +124,8 @@ _TOO_BUSY: Final = frozenset({429, 529})
 #: No worker is there, or it has died with the request.
 _NO_WORKER: Final = frozenset({502, 503})
 _HELD: Final = frozenset({SUSPECT_CODE, CHECKED_CODE})
+#: Code of an answer if a budget of US dollars has no room for the request.
+_NO_MONEY: Final = "insufficient_quota"
 #: Time after which a worker has begun with a request, whoever says that it is gone.
 _BEGUN_SECONDS: Final = 0.25
 # Not the line's fault: the caller has no permission, or the model is missing, for example between two
@@ -143,6 +155,8 @@ class EndpointFault(enum.Enum):
     LOST = "lost"
     #: This request is refused for a time, and no other: workers died while they computed it.
     HELD = "held"
+    #: A budget at the front door has no room for the request. It says nothing about the endpoint.
+    BUDGET = "budget"
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,6 +186,19 @@ class Failure:
     """The response, if it was an error of the endpoint."""
     is_suspected: bool = False
     """Whether the endpoint itself suspects the request of ending workers."""
+    is_money: bool = False
+    """Whether the budget that refuses it is one of money."""
+
+    @property
+    def message(self) -> str:
+        """What the endpoint says about the error."""
+        error = (_object(self.answer.body) or {}).get("error") if self.answer else None
+        return str(error.get("message") or self.reason) if isinstance(error, dict) else self.reason
+
+    @property
+    def status(self) -> int | None:
+        """Status of the response; None if there was none."""
+        return self.answer.status if self.answer else None
 
     @property
     def is_load(self) -> bool:
@@ -192,13 +219,20 @@ class ModelEndpoint:
     base: Its address without a path.
     connect_seconds: Timeout of a connection attempt, in seconds.
     headers: Headers of each request.
+    keys: Keys of the teams, if it is the front door.
     """
 
     def __init__(
-        self, base: str, *, connect_seconds: float, headers: Mapping[str, str] = MappingProxyType({})
+        self,
+        base: str,
+        *,
+        connect_seconds: float,
+        headers: Mapping[str, str] = MappingProxyType({}),
+        keys: DoorKeys | None = None,
     ) -> None:
         self.base = base
         self._headers = headers
+        self._keys = keys
         self._connect_seconds = connect_seconds
         self._addresses: dict[str, URL] = {}
         self._limit = aiohttp.ClientTimeout(total=None)
@@ -253,9 +287,15 @@ class ModelEndpoint:
     async def _ask(
         self, path: str, request: ModelRequest, timeout: aiohttp.ClientTimeout, room: Room | None
     ) -> Answer | Failure:
-        begin = asyncio.get_running_loop().time()
         own = {"Content-Type": "application/json", "Idempotency-Key": request.idempotency_key}
         headers = {**self._headers, **own}
+        key = None
+        if self._keys is not None:
+            key = await self._keys.of(request.team)
+            if key is None:
+                return Failure(EndpointFault.UNAVAILABLE, f"no key for team {request.team} at the front door")
+            headers["Authorization"] = f"Bearer {key}"
+        begin = asyncio.get_running_loop().time()
         async with self._session.post(
             self._address(path), data=request.body, headers=headers, timeout=timeout, allow_redirects=False
         ) as response:
@@ -263,6 +303,8 @@ class ModelEndpoint:
                 size = response.content_length
                 await room(ANSWER_BYTES if size is None else min(size, ANSWER_BYTES))
             body = await _read(response)
+            if self._keys is not None and key is not None and response.status == HTTPStatus.UNAUTHORIZED:
+                self._keys.refused(key)
             return _judge(response.status, response.headers, body, asyncio.get_running_loop().time() - begin)
 
     def _timeout(self, seconds: float) -> aiohttp.ClientTimeout:
@@ -308,6 +350,9 @@ def _judge(status: int, headers: Mapping[str, str], body: bytes, seconds: float)
     shown = document or {"error": {"message": body[:1000].decode(errors="replace"), "code": str(status)}}
     answer = Answer(status, request_id, orjson.dumps(shown))
     pause, code = _retry_after(headers), _error_code(document)
+    if status == HTTPStatus.TOO_MANY_REQUESTS and (code == _NO_MONEY or BUDGET_SCOPE in headers):
+        is_money = code == _NO_MONEY
+        return Failure(EndpointFault.BUDGET, f"status {status}: {code}", pause, answer, is_money=is_money)
     if status in _NO_WORKER and code in _HELD:
         return Failure(EndpointFault.HELD, f"status {status}: {code}", pause, answer, code == SUSPECT_CODE)
     was_begun = pause is None and (document is not None or seconds >= _BEGUN_SECONDS)

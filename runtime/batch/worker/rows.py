@@ -11,10 +11,16 @@ from typing import Final, Literal
 
 import orjson
 
-from batch.contracts.shard import ShardDone, Usage
+from batch.contracts.shard import EXPIRED_CODES, ShardDone, Usage
 
 ErrorCode = Literal[
-    "batch_expired", "endpoint_error", "image_error", "image_not_stored", "invalid_line", "line_too_long"
+    "batch_expired",
+    "endpoint_error",
+    "image_error",
+    "image_not_stored",
+    "insufficient_quota",
+    "invalid_line",
+    "line_too_long",
 ]
 
 #: The part of a shard's results that a row belongs to.
@@ -94,7 +100,7 @@ class Tally:
         response, error = values["response"], values["error"]
         if response is None or response["status_code"] not in _SUCCEEDED:
             self.failed += 1
-            if error is None or error["code"] != "batch_expired":
+            if error is None or error["code"] not in EXPIRED_CODES:
                 return "error"
             self.expired += 1
             return "expired"

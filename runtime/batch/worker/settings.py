@@ -9,6 +9,10 @@ Variable                        Meaning                                         
 ``BATCH_LENT_ENDPOINTS``        more addresses, with commas, of deployments that may have no         none
                                 workers: each gets shards of its own while it has some
 ``BATCH_MODEL``                 the model's name, a dimension of the metrics                         required
+``BATCH_LENT_DEPLOYMENTS``      through the front door, in the place of these addresses: names of     none
+                                such deployments, with commas
+``DOOR_KEYS_SECRET``            ARN of the secret with a key of each team, if the endpoint is the    none
+                                front door: requests then name its model of batch
 ``BATCH_PLATFORM``              the platform's name, another dimension of the metrics                local
 ``BATCH_IN_FLIGHT_LEAST``       requests in flight that are tried even if all are refused            4
 ``BATCH_IN_FLIGHT_START``       requests in flight at the start                                      64
@@ -55,6 +59,7 @@ from typing import Any
 from batch.variables import BatchSettingsError, missing
 from inference_contracts import batch_limits as limits
 from inference_contracts import batch_names as variables
+from inference_contracts.platform_keys import SECRET_VARIABLE
 from inference_contracts.units import KIB, MIB
 
 # A message can be hidden from others for at most this time after its receipt
@@ -81,6 +86,7 @@ class WorkerSettings:
     model: str
     platform: str = "local"
     lent_endpoints: tuple[str, ...] = ()
+    lent_deployments: tuple[str, ...] = ()
     request_headers: Mapping[str, str] = field(default_factory=dict)
     in_flight_least: int = _number(variables.IN_FLIGHT_LEAST, 4, minimum=1)
     in_flight_start: int = _number(variables.IN_FLIGHT_START, 64, minimum=1)
@@ -112,6 +118,7 @@ class WorkerSettings:
     progress_table: str | None = None
     ceilings_table: str | None = None
     status_file: Path | None = None
+    door_keys_secret: str | None = None
 
 
 _REQUIRED = (variables.QUEUE_URL, variables.BUCKET, variables.ENDPOINT, variables.MODEL)
@@ -144,15 +151,13 @@ def read_settings(environment: Mapping[str, str]) -> WorkerSettings:
         endpoint=environment[variables.ENDPOINT].rstrip("/"),
         model=environment[variables.MODEL],
         platform=environment.get(variables.PLATFORM) or "local",
-        lent_endpoints=tuple(
-            address.strip().rstrip("/")
-            for address in (environment.get(variables.LENT_ENDPOINTS) or "").split(",")
-            if address.strip()
-        ),
+        lent_endpoints=tuple(each.rstrip("/") for each in _list(environment, variables.LENT_ENDPOINTS)),
+        lent_deployments=_list(environment, variables.LENT_DEPLOYMENTS),
         request_headers=headers,
         progress_table=environment.get(variables.PROGRESS_TABLE) or None,
         ceilings_table=environment.get(variables.CEILINGS_TABLE) or None,
         status_file=Path(status_file) if status_file else None,
+        door_keys_secret=environment.get(SECRET_VARIABLE) or None,
         **numbers,  # type: ignore[arg-type]
     )
 
@@ -164,6 +169,11 @@ def _fault(value: str, rule: Mapping[str, Any]) -> str | None:
         return None
     upper = "" if maximum is None else f" and at most {maximum}"
     return f"{rule['variable']}: got {value!r}, must be a whole number of at least {rule['least']}{upper}"
+
+
+def _list(environment: Mapping[str, str], variable: str) -> tuple[str, ...]:
+    """Return what is between commas."""
+    return tuple(each.strip() for each in environment.get(variable, "").split(",") if each.strip())
 
 
 def _headers(text: str) -> tuple[dict[str, str], str | None]:

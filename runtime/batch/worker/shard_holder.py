@@ -172,7 +172,8 @@ class ShardHolder:
 
     async def _end(self, done: ShardDone | None) -> None:
         if done is None:
-            await self._give_back("drained", 0)
+            rest = self.run.rest_seconds
+            await self._give_back("the team's budget is used up" if rest else "drained", rest)
             return
         await self.reports.send(self.run.progress)
         try:

@@ -26,6 +26,7 @@ from batch.worker.retry_budget import MemoryBudget
 from batch.worker.rows import ErrorCode, Part, RowIdentifier, Tally, error_row
 from batch.worker.settings import WorkerSettings
 from batch.worker.shard_reader import RawLine, ShardReader
+from batch.worker.team_budget import AGAIN_SECONDS
 from inference_contracts.batch_body_fields import IMAGES_PATH
 from inference_contracts.batch_keys import JobKeys, ShardKeys
 from inference_contracts.batch_limits import LINE_COPIES
@@ -86,6 +87,8 @@ class Shared:
     """Limit on the bytes of open lines."""
     images: Images
     answer_images: AnswerImages
+    door_model: str | None = None
+    """Name of the model at the front door. None without one."""
 
 
 @dataclass(slots=True, eq=False)
@@ -129,6 +132,14 @@ class ShardRun:
         return ShardProgress(
             self._terms.attempt, now.completed, now.failed - again, now.expired - again, now.usage
         )
+
+    @property
+    def rest_seconds(self) -> int:
+        """Time for which the shard is better left alone if it is given back now: its team has no money."""
+        budget = self._terms.budget if self._terms else None
+        if budget is None or not budget.is_used_up:
+            return 0
+        return int(min(budget.seconds_left + 1, AGAIN_SECONDS))
 
     @property
     def is_nearly_read(self) -> bool:
@@ -201,13 +212,15 @@ class ShardRun:
         left = description.deadline - found.served_at
         return ShardTerms(
             identifier=RowIdentifier(self.message.job, self.message.shard),
-            requests=Requests(description, self.shared.images),
+            requests=Requests(description, self.shared.images, self.shared.door_model),
             path=description.endpoint,
             deadline=asyncio.get_running_loop().time() + left,
             order=self.order,
             drain=self._drain,
+            team=description.team,
             attempt=description.attempt,
             images=self._answer_images(description),
+            budget=self.shared.runner.budgets[description.team],
         )
 
     def _answer_images(self, description: JobDescription) -> ShardImages | None:
@@ -263,7 +276,8 @@ class ShardRun:
         await self.shared.memory.take(size)
         limit = self.shared.runner.limit
         try:
-            permit = limit.acquire_now() or await _permit_before(terms, limit)
+            at_once = limit.acquire_now() if terms.budget.is_open else None
+            permit = at_once or await _permit_before(terms, limit)
         except asyncio.CancelledError:
             self.shared.memory.give_back(size)
             raise
@@ -301,9 +315,10 @@ class ShardRun:
 
 
 async def _permit_before(terms: ShardTerms, limit: ConcurrencyLimit) -> Permit | None:
-    """Wait for a permit; None if the deadline comes first."""
+    """Wait for room in the team's budget, then for a permit; None if the deadline comes first."""
     try:
         async with asyncio.timeout_at(terms.deadline):
+            await terms.budget.opened()
             return await limit.acquire(terms.order)
     except TimeoutError:
         return None

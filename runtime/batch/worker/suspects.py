@@ -33,7 +33,7 @@ from batch.contracts.progress_items import turn_item
 from batch.worker.bucket_client import in_thread, is_condition_refused
 from batch.worker.concurrency_limit import ConcurrencyLimit
 from batch.worker.metrics import log
-from batch.worker.model_endpoint import Answer, ModelEndpoint, ModelRequest
+from batch.worker.model_endpoint import Answer, EndpointFault, ModelEndpoint, ModelRequest
 from inference_contracts.batch_body_fields import IMAGES_PATH
 
 # The turn at running a suspect alone: one process of all workers of a model has it at a time.
@@ -176,7 +176,7 @@ class SuspectLines:
         return sum(abs(each - moment) <= MOMENT_SECONDS for each in self._failed_at) > 1
 
     @asynccontextmanager
-    async def alone(self, path: str, losses: int) -> AsyncIterator[None]:
+    async def alone(self, path: str, losses: int, team: str = "") -> AsyncIterator[None]:
         """Keep all other requests back for the duration of the ``with`` block.
 
         It begins when no request is in flight, no other process runs a suspect, and the endpoint answers.
@@ -184,6 +184,7 @@ class SuspectLines:
 
         path: API path of the request.
         losses: Times that it was lost alone. One that was goes first, while the filter still speaks of it.
+        team: Team that small requests are charged to at the front door.
         """
         self._waiting += 1
         self.limit.hold()
@@ -192,7 +193,7 @@ class SuspectLines:
                 await self.limit.idle()
                 begin = asyncio.get_running_loop().time()
                 try:
-                    await self._until_turn(path)
+                    await self._until_turn(path, team)
                     yield
                 finally:
                     await self.turn.end(lost=self.lost_at >= begin)
@@ -219,20 +220,21 @@ class SuspectLines:
             async with self._next:
                 self._next.notify_all()
 
-    async def _until_turn(self, path: str) -> None:
+    async def _until_turn(self, path: str, team: str) -> None:
         """Wait until it is the turn of this process and the endpoint answers."""
         for seconds in _backoff():
             # It is taken again before each small request, whose answer may come late.
-            if await self.turn.take() and await self._answers(path):
+            if await self.turn.take() and await self._answers(path, team):
                 return
             await asyncio.sleep(random.uniform(1, 1 + seconds))  # noqa: S311 - no secret
 
-    async def until_answers(self, path: str) -> None:
+    async def until_answers(self, path: str, team: str = "") -> None:
         """Wait until the endpoint has answered a request since the last one was lost.
 
         If no line asks it, a small request does.
 
         path: API path of the small request.
+        team: Team that it is charged to at the front door.
         """
         if self.answered_at >= self.lost_at:
             return
@@ -240,20 +242,26 @@ class SuspectLines:
             for seconds in _backoff():
                 if self.answered_at >= self.lost_at:
                     return
-                if await self._answers(path):
+                if await self._answers(path, team):
                     return
                 await asyncio.sleep(seconds)
 
-    async def _answers(self, path: str) -> bool:
-        """Ask a small request, and return whether it was answered."""
-        outcome = await self.endpoint.ask(path, self._probe(path), seconds=_PROBE_SECONDS)
+    async def _answers(self, path: str, team: str) -> bool:
+        """Ask a small request, and return whether it was answered.
+
+        If a budget of the team refuses it, the endpoint is not to blame: the line itself then waits for the
+        budget, and lines of other teams must not wait for this one.
+        """
+        outcome = await self.endpoint.ask(path, self._probe(path, team), seconds=_PROBE_SECONDS)
         if isinstance(outcome, Answer):
             self.answered()
+            return True
+        if outcome.fault is EndpointFault.BUDGET:
             return True
         log("endpoint_unready", reason=outcome.reason)
         return False
 
-    def _probe(self, path: str) -> ModelRequest:
+    def _probe(self, path: str, team: str) -> ModelRequest:
         # Each has a text of its own: the filter knows requests by their bodies, and would refuse the next one
         # because an earlier one failed.
         text = f"hi {uuid.uuid4().hex[:8]}"
@@ -262,7 +270,7 @@ class SuspectLines:
             body = {name: text, **rest, "model": self.model}
         else:
             body = {"messages": [{"role": "user", "content": text}], "max_tokens": 1, "model": self.model}
-        return ModelRequest(orjson.dumps(body), PROBE_KEY)
+        return ModelRequest(orjson.dumps(body), PROBE_KEY, team=team)
 
 
 def _backoff() -> Iterator[float]:

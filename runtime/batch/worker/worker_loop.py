@@ -7,7 +7,7 @@ import itertools
 import json
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from typing import Final
@@ -20,6 +20,7 @@ from batch.worker.answer_images import AnswerImages
 from batch.worker.bucket_client import BucketClient, Clients
 from batch.worker.ceiling_watch import CeilingWatch
 from batch.worker.concurrency_limit import ConcurrencyLimit
+from batch.worker.door_keys import DoorKeys
 from batch.worker.image_loader import Images
 from batch.worker.inflation import Inflation
 from batch.worker.line_run import LineRunner
@@ -31,6 +32,7 @@ from batch.worker.settings import WorkerSettings
 from batch.worker.shard_holder import ShardHolder, ShardReports, ShardTask
 from batch.worker.shard_run import ShardRun, Shared
 from batch.worker.suspects import SuspectTurn
+from inference_contracts.platform_keys import way_model
 
 # Watches for EC2's warning, two minutes before it reclaims a Spot instance.
 
@@ -121,6 +123,8 @@ _QUEUE_AGAIN_SECONDS: Final = 1.0
 #: none.
 _WORKERS_SECONDS: Final = 5.0
 _UNANSWERED: Final = 3
+#: Time after which a deployment without workers is tried again through the front door.
+_TRY_AGAIN_SECONDS: Final = 60.0
 
 
 async def run_worker(settings: WorkerSettings, clients: Clients, stop: asyncio.Event) -> None:
@@ -134,12 +138,17 @@ async def run_worker(settings: WorkerSettings, clients: Clients, stop: asyncio.E
     memory = MemoryBudget(settings.memory_bytes)
     images = Images(clients.s3, image_memory, max_bytes=settings.image_bytes)
     answer_images = AnswerImages(bucket, image_memory)
+    secret = settings.door_keys_secret
+    keys = DoorKeys(clients.secretsmanager, secret) if secret else None
     async with AsyncExitStack() as stack:
         lanes = []
-        for address in (settings.endpoint, *settings.lent_endpoints):
+        for way in _ways(settings):
             endpoint = await stack.enter_async_context(
                 ModelEndpoint(
-                    address, connect_seconds=settings.connect_seconds, headers=settings.request_headers
+                    way.address,
+                    connect_seconds=settings.connect_seconds,
+                    headers=settings.request_headers,
+                    keys=keys,
                 )
             )
             limit = ConcurrencyLimit(
@@ -156,10 +165,32 @@ async def run_worker(settings: WorkerSettings, clients: Clients, stop: asyncio.E
                 settings.attempts,
                 settings.request_seconds,
                 SuspectTurn(clients.dynamodb, settings.progress_table, settings.model),
+                way.door_model,
             )
-            shared = Shared(settings, bucket, runner, memory, images, answer_images)
-            lanes.append(_Lane(settings, clients, shared, stop, is_lent=address != settings.endpoint))
+            shared = Shared(settings, bucket, runner, memory, images, answer_images, way.door_model)
+            lanes.append(_Lane(settings, clients, shared, stop, is_lent=way.is_lent))
         await _Worker(settings, metrics, lanes, stop).run()
+
+
+@dataclass(frozen=True, slots=True)
+class _Way:
+    """An address to which requests go."""
+
+    address: str
+    is_lent: bool = False
+    """Whether the deployment behind it may have no workers."""
+    door_model: str | None = None
+    """Name of the model there, if it is the front door."""
+
+
+def _ways(settings: WorkerSettings) -> Iterator[_Way]:
+    if not settings.door_keys_secret:
+        yield _Way(settings.endpoint)
+        yield from (_Way(address, is_lent=True) for address in settings.lent_endpoints)
+        return
+    for deployment in ("", *settings.lent_deployments):
+        name = way_model("batch", settings.model, deployment)
+        yield _Way(settings.endpoint, bool(deployment), name)
 
 
 @dataclass(slots=True)
@@ -231,6 +262,26 @@ class _Lane:
                 if not has_workers:
                     await self.drain()
             await asyncio.sleep(_WORKERS_SECONDS)
+
+    async def try_workers(self) -> None:
+        """Take shards through the front door, and give them back while it reaches no worker.
+
+        The door says whom it admits, and not what runs. So the lane tries now and then, and what it cannot
+        send there, others take.
+        """
+        runner = self.shared.runner
+        while True:
+            self._has_workers = True
+            self.wake()
+            refused = 0
+            while refused < _UNANSWERED:
+                await asyncio.sleep(_WORKERS_SECONDS)
+                is_refused = bool(self.held) and runner.unreached_at > runner.suspects.answered_at
+                refused = refused + 1 if is_refused and not runner.limit.in_flight else 0
+            log("workers_left", address=self.shared.door_model)
+            self._has_workers = False
+            await self.drain()
+            await asyncio.sleep(_TRY_AGAIN_SECONDS)
 
     def wake(self) -> None:
         """Look again whether another shard can be taken."""
@@ -304,7 +355,9 @@ class _Worker:
                 if self.settings.ceilings_table:
                     telling.append(group.create_task(lane.ceiling(self.settings.ceilings_table).run()))
                 if lane.is_lent:
-                    telling.append(group.create_task(lane.watch_workers()))
+                    by_door = lane.shared.door_model is not None
+                    watching = lane.try_workers() if by_door else lane.watch_workers()
+                    telling.append(group.create_task(watching))
             if self.settings.spot_warnings:
                 telling.append(group.create_task(self._watch_for_warning()))
             if AGENT in os.environ:

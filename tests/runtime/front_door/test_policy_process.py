@@ -45,6 +45,7 @@ def test_a_request_is_reserved_refused_and_settled(platform: Platform, start_pol
     assert policy.ask(key).status == 200
     refused = policy.ask(key)
     assert (refused.status, refused.code) == (429, "insufficient_quota")
+    assert refused.headers[door_headers.BUDGET_SCOPE] == "team"
     assert 1 <= int(refused.headers["retry-after"]) <= 25 * 3600
     policy.log(admitted)
     policy.log(admitted)

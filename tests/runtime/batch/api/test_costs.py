@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 
+from batch.api import cost_routes
+from batch.api.api_request import ApiRequest
+from batch.jobs.job_progress import ProgressTable
 from batch.jobs.settings import BatchPlatform
 from batch.jobs.spending import Figures, additions, month_of
 from batch.scheduling.admissions import Admission, AdmissionTable
@@ -79,3 +85,25 @@ def test_what_runs_is_counted_by_its_estimate_and_what_waits_is_not(
 def test_no_month_is_refused(api: Api, month: str) -> None:
     answer = api.get("/v1/costs", month=month)
     assert (answer.status, answer.error["param"]) == (400, "month")
+
+
+def test_with_a_front_door_all_requests_of_the_team_use_its_budget(
+    platform_in_process: BatchPlatform, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Red if answers of a running job count twice, or if jobs have a budget of their own."""
+    now = int(time.time())
+    end(platform_in_process, now, 3.5)
+    door = SimpleNamespace(usd=lambda team, _: {"search": 120.0}[team])
+    monkeypatch.setattr(cost_routes, "read_door_spending", lambda _: door)
+    job = make_job(platform_in_process, state="in_progress")
+    finalizing = make_job(platform_in_process, state="finalizing")
+    admissions = AdmissionTable(platform_in_process.table)
+    for each in (job, finalizing):
+        admissions.put(Admission(each.id, 1, "token", 3, 0, 60.0, 400.0, 2), now=now)
+    progress = SimpleNamespace(of=lambda _: SimpleNamespace(cost_usd=100.0))
+    routes = cost_routes.Costs(replace(platform_in_process, progress=cast("ProgressTable", progress)))
+    team = SimpleNamespace(name="search", monthly_budget_usd=1000.0)
+    request = cast("ApiRequest", SimpleNamespace(team=team, event=SimpleNamespace(raw_event={})))
+    found = routes.retrieve(request)
+    assert (found["spent_usd"], found["door_usd"]) == (3.5, 120.0)
+    assert (found["running_usd"], found["left_usd"]) == (300.0, 580.0)

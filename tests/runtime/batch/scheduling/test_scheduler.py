@@ -5,7 +5,8 @@ from __future__ import annotations
 import copy
 import json
 from dataclasses import dataclass, replace
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import boto3
 import pytest
@@ -13,6 +14,7 @@ from botocore.exceptions import ClientError
 
 from batch.completion.ending import Ends
 from batch.contracts.shard import ShardDone
+from batch.jobs.door_spending import DoorSpending
 from batch.jobs.executions import Executions
 from batch.jobs.job_table import Job, JobTable
 from batch.jobs.record_table import Table
@@ -86,8 +88,9 @@ def scheduled(
     admissions: AdmissionTable,
     *,
     limited: frozenset[str] = frozenset(),
+    door: DoorSpending | None = None,
 ) -> ScheduledPlatform:
-    """The scheduler with four places. The shift limits some models."""
+    """The scheduler with four places. The shift limits some models, or a front door charges requests."""
     document = copy.deepcopy(resources.CONFIGURATION)
     document["queues"][0]["capacity"]["places"] = 4
     scheduler = Scheduler(
@@ -97,6 +100,7 @@ def scheduled(
         speeds=SpeedTable(platform.table),
         ceilings=Ceilings(platform.table, limited),
         spending=SpendingTable(platform.table),
+        door=door,
         objects=Objects(resources.BUCKET),
         executions=Executions(states, environment["BATCH_STATE_MACHINE_ARN"]),
         step_functions=states,
@@ -330,6 +334,45 @@ def test_a_budget_stops_admission_and_nothing_that_runs(
     ask(admissions, small, usd=49.0)
     scheduler.run(now=NOW + 120)
     assert set(states.went_on) == {running.id, small.id}
+
+
+def test_behind_a_front_door_its_ledger_is_the_budget_of_jobs(
+    aws: dict[str, str],
+    platform_in_process: BatchPlatform,
+    states: StepFunctions,
+    admissions: AdmissionTable,
+) -> None:
+    """Red if a team's jobs have its budget once more, or if what a running job was charged counts twice."""
+    charged = {"adverts": 0.0, "search": 0.0}
+    scheduler = scheduled(
+        aws,
+        platform_in_process,
+        states,
+        admissions,
+        door=cast("DoorSpending", SimpleNamespace(usd=lambda team, _: charged[team])),
+    )
+    running = make_job(platform_in_process, team="adverts")
+    ask(admissions, running, usd=150.0)
+    scheduler.run(now=NOW)
+    waiting = make_job(platform_in_process, team="adverts")
+    ask(admissions, waiting, usd=51.0)
+    # Of three shards, two are done: what they cost is charged, and the third is estimated.
+    charged["adverts"] = 99.5
+    scheduler.run(now=NOW + 60)
+    assert set(states.went_on) == {running.id}
+    for shard in ("s0", "s1"):
+        finish_shard(running, shard)
+    scheduler.run(now=NOW + 120)
+    assert set(states.went_on) == {running.id}, "a cent is missing"
+    charged["adverts"] = 99.0
+    scheduler.run(now=NOW + 180)
+    assert set(states.went_on) == {running.id, waiting.id}
+    # Requests in real time leave nothing to the next job.
+    charged["adverts"] = 200.0
+    late = make_job(platform_in_process, team="adverts")
+    ask(admissions, late, usd=0.01)
+    scheduler.run(now=NOW + 240)
+    assert late.id not in states.went_on
 
 
 def test_what_ended_this_month_is_spent_and_what_ended_before_is_not(

@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -138,13 +139,20 @@ def stage(
     fake_endpoint.begin_anew()
     # One queue per test, so that no test receives messages of another.
     name = f"shards-{abs(hash(request.node.nodeid)):x}"
-    queue = batch_emulator.client("sqs").create_queue(
+    with staged(batch_emulator, fake_endpoint, tmp_path, name) as stage:
+        yield stage
+
+
+@contextmanager
+def staged(emulator: Emulator, endpoint: FakeEndpoint, directory: Path, name: str) -> Iterator[Stage]:
+    """Make a queue and a state machine, and end the workers afterwards."""
+    queue = emulator.client("sqs").create_queue(
         QueueName=name, Attributes={"VisibilityTimeout": _QUEUE_SECONDS}
     )["QueueUrl"]
-    machine = batch_emulator.client("stepfunctions").create_state_machine(
+    machine = emulator.client("stepfunctions").create_state_machine(
         name=name, definition=json.dumps(_definition(queue)), roleArn=_ROLE
     )["stateMachineArn"]
-    stage = Stage(batch_emulator, fake_endpoint, tmp_path, queue, machine)
+    stage = Stage(emulator, endpoint, directory, queue, machine)
     yield stage
     for worker in stage.workers:
         if worker.process.poll() is None:

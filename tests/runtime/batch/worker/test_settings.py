@@ -66,6 +66,13 @@ def test_what_is_wrong_is_named(change: dict[str, str], words: str) -> None:
         read_settings({**RIGHT, **change})
 
 
+def test_with_keys_for_the_front_door_lent_deployments_have_names_there() -> None:
+    found = read_settings({**RIGHT, "DOOR_KEYS_SECRET": "arn", "BATCH_LENT_DEPLOYMENTS": "night, dawn"})
+    assert (found.door_keys_secret, found.lent_deployments) == ("arn", ("night", "dawn"))
+    plain = read_settings(RIGHT)
+    assert (plain.door_keys_secret, plain.lent_deployments) == (None, ())
+
+
 def test_every_variable_is_described() -> None:
     source = Path(module.__file__).read_text(encoding="utf-8")
     documented = set(re.findall(r"^``(BATCH_\w+)``", module.__doc__ or "", re.MULTILINE))

@@ -145,3 +145,5 @@ def test_a_request_goes_to_another_server_only_if_none_has_begun_with_it(door: D
     door.engine.answer = echoed
     assert (failed.status, reset.status, len(door.engine.seen) - before) == (503, 503, 2)
     assert reset.code == "model_unavailable"
+    # By this, batch tells a server that died with the request from one that cannot be reached.
+    assert "retry-after" not in reset.headers
