@@ -1,9 +1,16 @@
 """Who may call a model behind the front door, and by which certificate it is known.
 
 With a front door, each entry point of a model listens at the loopback address. Envoy, in the same pod or
-task, takes its connections, and admits only these callers. Each has a certificate whose name is a URI
-(SPIFFE, "The SPIFFE Identity and Verifiable Identity Document", section 2), which the certificate authority
-of the platform issues.
+task, takes its connections at `CALLERS_PORT`, and admits only these callers. Each has a certificate whose
+name is a URI (SPIFFE, "The SPIFFE Identity and Verifiable Identity Document", section 2), which the
+certificate authority of the platform issues.
+
+The port that the program has without a front door is the sidecar's too. It takes no certificate, and answers
+health checks only: kubelet and load balancers have none (Kubernetes documentation, "Configure Liveness,
+Readiness and Startup Probes": kubelet skips the verification of certificates and presents none; Elastic Load
+Balancing, "Target groups": "The load balancer establishes TLS connections with the targets using certificates
+that you install on the targets"). So nothing changes for them when a front door comes or goes: entry points
+of before and after pass the same check at the same port.
 """
 
 from __future__ import annotations
@@ -30,13 +37,10 @@ PATHS: Final[Mapping[Caller, tuple[str, ...]]] = MappingProxyType(
 
 #: Port at which the program of an entry point listens, at the loopback address only.
 BEHIND_PORT: Final = 8080
-#: Port that answers the path of the health check only, for kubelet and load balancers, which have no
-#: certificate (Kubernetes documentation, "Configure Liveness, Readiness and Startup Probes": kubelet skips
-#: the verification of certificates and presents none; Elastic Load Balancing, "Target groups": "The load
-#: balancer establishes TLS connections with the targets using certificates that you install on the targets").
-HEALTH_PORT: Final = 8010
-#: Port for the models' load balancer while old host names lead to the models.
-OLD_NAMES_PORT: Final = 8020
+#: Port for callers with a certificate.
+CALLERS_PORT: Final = 8010
+#: Name of the rule in the sidecar's configuration that lets old host names lead to the models.
+OLD_NAMES_RULE: Final = "old-names"
 
 #: Name that the certificates of all entry points have beside their own, for callers that reach one by its
 #: address: Prometheus knows no other name of a pod.

@@ -56,10 +56,7 @@ class EcsStacks(TargetStacks):
             vpc=foundation.network.vpc,
             load_balancer_security_group=foundation.network.models.security_group,
             model_ports={
-                port
-                for model in foundation.plan.models
-                for deployment in model.deployments
-                for port in deployment.balanced_ports
+                deployment.target_port for model in foundation.plan.models for deployment in model.deployments
             },
             insights=foundation.blueprint.spec.observability is not None,
             encryption_key=foundation.data.encryption_key,

@@ -280,7 +280,6 @@ def _target(deployment: DeploymentPlan, entry: RenderedService) -> ModelTarget:
         name=deployment.name,
         port=entry.entry_port,
         health_path=entry.health_path,
-        health_port=entry.health_port,
         weight=deployment.accelerator_count,
         drain_seconds=entry.drain_seconds,
     )

@@ -75,7 +75,7 @@ class EksStacks(TargetStacks):
             vpc=self._foundation.network.vpc,
             load_balancer_security_group=self._foundation.network.models.security_group,
             model_ports={
-                *(port for deployment in deployments for port in deployment.balanced_ports),
+                *(deployment.target_port for deployment in deployments),
                 *([DOOR_PORT] if self._foundation.plan.front_door else []),
             },
             secrets_key=self._foundation.data.encryption_key,

@@ -198,19 +198,14 @@ class ModelStack(cdk.Stack):
 
 
 def _backend(deployment: DeploymentPlan) -> Backend:
-    """Return the entry point of a deployment. Its weight is proportional to its number of accelerators.
-
-    While old host names lead to a model behind a front door, its requests have a Service of their own.
-    """
-    entry, port = deployment.entry_point, deployment.target_port
-    own = f"{deployment.release}-{entry.name}"
+    """Return the entry point of a deployment. Its weight is proportional to its number of accelerators."""
+    entry = deployment.entry_point
     return Backend(
         name=deployment.name,
         release=deployment.release,
-        service=own if port == entry.ports[0].number else f"{deployment.release}-old-names",
-        port=port,
+        service=f"{deployment.release}-{entry.name}",
+        port=deployment.target_port,
         health_path=entry.probes.readiness.path,
-        health_port=deployment.health_port,
         weight=deployment.accelerator_count,
         drain_seconds=entry.termination_grace_seconds,
     )

@@ -15,7 +15,7 @@ from inference_blueprints.loading import parse_blueprint
 from inference_blueprints.render.eks.model_values import deployment_values
 from inference_blueprints.serving.plan import build_plan
 from inference_blueprints.serving.types import DeploymentPlan, Process
-from inference_contracts.door_identities import BEHIND_PORT, FOLDER, HEALTH_PORT, OLD_NAMES_PORT
+from inference_contracts.door_identities import BEHIND_PORT, CALLERS_PORT, FOLDER
 from tests.charts import direct, llm_d
 from tests.charts.llm_d import BUCKET, CERTIFICATE_ARN, deployments, main_container, of_kind, sidecars
 from tests.charts.renderings import Manifest, Render
@@ -93,9 +93,7 @@ def test_only_the_sidecar_listens_to_the_network(render: Render, kind: str) -> N
         each["name"]: each["address"]["socket_address"]["port_value"]
         for each in document["static_resources"]["listeners"]
     }
-    assert deployment.entry_point.callers
-    old = {"old-names": OLD_NAMES_PORT} if deployment.entry_point.callers.old_names_until else {}
-    assert ports == {"callers": 8000, "health": HEALTH_PORT, **old}
+    assert ports == {"callers": CALLERS_PORT, "open": 8000}
     [behind] = document["static_resources"]["clusters"]
     assert f'"port_value": {BEHIND_PORT}' in json.dumps(behind)
 
@@ -106,7 +104,7 @@ def test_probes_pass_through_the_port_without_a_certificate(render: Render, kind
     ports = {each["name"]: each["containerPort"] for each in main["ports"]}
     for probe in ("startupProbe", "readinessProbe", "livenessProbe"):
         check = main[probe]["httpGet"]
-        assert ports[check["port"]] == HEALTH_PORT
+        assert ports[check["port"]] == 8000
         assert deployment.entry_point.callers
         assert check["path"] in deployment.entry_point.callers.health_paths
 
@@ -140,10 +138,10 @@ def test_the_network_admits_others_to_the_ports_of_the_sidecar_only(render: Rend
     stranger = {"app.kubernetes.io/instance": "another"}
     reached = {
         port
-        for port in (8000, BEHIND_PORT, HEALTH_PORT, OLD_NAMES_PORT, 8001, 9002, 9003, 40123)
+        for port in (8000, BEHIND_PORT, CALLERS_PORT, 8001, 9002, 9003, 40123)
         if admits(policies, pod, stranger, "inference", port)
     }
-    assert reached == {8000, HEALTH_PORT, OLD_NAMES_PORT}
+    assert reached == {8000, CALLERS_PORT}
 
 
 def test_without_a_certificate_nothing_is_rendered() -> None:

@@ -93,7 +93,7 @@ def blueprints(draw: Draw) -> Document:
 def lives(draw: Draw, region: str, *, steps: int) -> list[Document]:
     """Return what one platform's file says one after the other: anything changes that may."""
     ground = draw(grounds(st.just(region)))
-    return [draw(blueprints_on(ground)) for _ in range(steps)]
+    return [draw(with_front_door(draw(blueprints_on(ground)), ACCOUNT)) for _ in range(steps)]
 
 
 @st.composite

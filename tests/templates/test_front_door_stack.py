@@ -13,6 +13,7 @@ import pytest
 
 from inference_catalog.charts import charts
 from inference_contracts.door_headers import READY_PATH
+from inference_contracts.door_identities import CALLERS_PORT
 from inference_contracts.door_names import DOOR_PORT, METRICS_PORT
 from inference_contracts.usage_record import UsageRecord
 from tests.templates.checks.hops import ingress
@@ -261,7 +262,7 @@ def test_the_load_balancer_reaches_the_door_and_the_door_the_models(ecs: Templat
     assert sorted(rules) == [
         f"Front door: tcp {DOOR_PORT} from Callers of the models",
         f"Front door: tcp {METRICS_PORT} from Hosts and tasks",
-        "Hosts and tasks: tcp 8000 from Front door",
+        f"Hosts and tasks: tcp {CALLERS_PORT} from Front door",
         "Store of the ledger: tcp 6379 from Front door",
     ]
     [group] = [
@@ -269,7 +270,7 @@ def test_the_load_balancer_reaches_the_door_and_the_door_the_models(ecs: Templat
         for each in ecs.properties("AWS::EC2::SecurityGroup", STACK)
         if each["GroupDescription"] == "Front door"
     ]
-    assert sorted(rule["ToPort"] for rule in group["SecurityGroupEgress"]) == [443, 6379, 8000]
+    assert sorted(rule["ToPort"] for rule in group["SecurityGroupEgress"]) == [443, 6379, CALLERS_PORT]
     [service] = ecs.properties("AWS::ECS::Service", STACK)
     network = service["NetworkConfiguration"]["AwsvpcConfiguration"]
     assert network["AssignPublicIp"] == "DISABLED"

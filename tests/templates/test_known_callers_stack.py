@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 import pytest
 
-from inference_contracts.door_identities import HEALTH_PORT, OLD_NAMES_PORT
+from inference_contracts.door_identities import CALLERS_PORT
 from tests.templates.checks.hops import ingress
 from tests.templates.conftest import Synthesise
 from tests.templates.support import Templates, listed, statements, text
@@ -102,29 +103,55 @@ def test_the_build_runs_every_day_and_before_the_models(templates: Templates) ->
     assert any("Certificates" in each for each in templates.artifacts[MODEL]["dependencies"])
 
 
-@pytest.mark.parametrize(
-    ("change", "ports"),
-    [
-        (observed, {HEALTH_PORT}),
-        (observed_on_ecs, {HEALTH_PORT}),
-        (with_old_names, {HEALTH_PORT, OLD_NAMES_PORT}),
-        (with_old_names_on_ecs, {HEALTH_PORT, OLD_NAMES_PORT}),
-    ],
-)
-def test_the_load_balancer_reaches_the_health_check_of_models_only(
-    synthesise: Synthesise, change: Any, ports: set[int]
-) -> None:
-    """Red if it reaches port 8000, where it would be refused, or the old port when nothing leads there."""
-    templates = synthesise(change)
-    rules = [rule for rule in ingress(templates) if rule.endswith("from Callers of the models")]
+@pytest.mark.parametrize("change", [observed, observed_on_ecs], ids=["EKS", "ECS"])
+def test_the_load_balancer_reaches_no_port_for_callers(synthesise: Synthesise, change: Any) -> None:
+    """Red if it could pass requests to a port where a certificate opens the API."""
+    rules = [rule for rule in ingress(synthesise(change)) if rule.endswith("from Callers of the models")]
     models = [rule for rule in rules if rule.startswith(("the cluster", "Hosts and tasks"))]
     found = {int(rule.split(" tcp ")[1].split()[0]) for rule in models}
-    assert found >= ports
-    assert not {8000, OLD_NAMES_PORT} & (found - ports)
-    [group] = [
-        each
-        for each in templates.properties("AWS::ElasticLoadBalancingV2::TargetGroup", MODEL)
-        if each["Port"] in (8000, OLD_NAMES_PORT)
-    ]
-    assert group["HealthCheckPort"] == str(HEALTH_PORT)
-    assert group["Port"] == (OLD_NAMES_PORT if OLD_NAMES_PORT in ports else 8000)
+    assert 8000 in found
+    assert CALLERS_PORT not in found
+
+
+def without_door(spec: dict[str, Any]) -> None:
+    """A platform whose host names are ready for a front door."""
+    with_front_door(spec)
+    del spec["frontDoor"], spec["teams"], spec["models"][0]["rates"]
+
+
+def without_door_on_ecs(spec: dict[str, Any]) -> None:
+    without_door(spec)
+    spec["cluster"] = {"ecs": {}}
+
+
+def meeting_points(templates: Templates) -> dict[str, Any]:
+    """Everything by which the load balancer finds entry points and checks them, but the rules' weights."""
+    found = {
+        name: resource
+        for name, resource in templates.by_stack[MODEL]["Resources"].items()
+        if resource["Type"] == "AWS::ElasticLoadBalancingV2::TargetGroup"
+    }
+    services = templates.properties("AWS::ECS::Service", MODEL)
+    balancers = [each["LoadBalancers"] for each in services if each.get("LoadBalancers")]
+    bound = [each["spec"] for each in templates.manifests(MODEL) if each["kind"] == "TargetGroupBinding"]
+    reached = {rule for rule in ingress(templates) if re.search(r"tcp 8000 from Callers of the models", rule)}
+    assert balancers or bound
+    return {"groups": found, "balancers": balancers, "bindings": bound, "reached": reached}
+
+
+@pytest.mark.parametrize(
+    "states",
+    [(without_door, with_old_names, with_front_door), (without_door_on_ecs, with_old_names_on_ecs, on_ecs)],
+    ids=["EKS", "ECS"],
+)
+def test_a_door_that_comes_or_goes_changes_nothing_between_load_balancer_and_models(
+    synthesise: Synthesise, states: tuple[Any, ...]
+) -> None:
+    """A target of before and one of after pass the same check at the same port.
+
+    Red if the check moves to a port that running entry points do not have, if the port of a target group
+    changes, which CloudFormation replaces (resource reference, TargetGroup, "Port"), if pods are registered
+    by another Service before they listen there, or if the load balancer loses the port of those that run.
+    """
+    first, *others = (meeting_points(synthesise(each)) for each in states)
+    assert others == [first, first]

@@ -27,6 +27,13 @@ spec:
         {{- range .process.ports }}
         - {port: {{ .number }}, protocol: TCP}
         {{- end }}
+        {{- range .process.sidecars }}
+        {{- if .certificates }}
+        {{- range .ports }}
+        - {port: {{ .number }}, protocol: TCP}
+        {{- end }}
+        {{- end }}
+        {{- end }}
     {{- end }}
     {{- if and .reached (not (include "model-library.hasCertificate" .process)) }}
     - ports:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from aws_cdk import aws_eks_v2 as eks
@@ -28,15 +28,13 @@ class ModelTarget:
     name: str
     """Name of the deployment."""
     port: int
-    """Port of the entry point."""
+    """Port of the entry point, which also answers `health_path`. Another one is another target group."""
     health_path: str
     """Path that answers 200 when the entry point can accept requests."""
     weight: int
     """Share of the requests, relative to the weights of the other deployments."""
     drain_seconds: int
     """Time for streams to end before an entry point stops, in seconds."""
-    health_port: int | None = field(default=None, kw_only=True)
-    """Port of `health_path`, if it is not `port`."""
 
 
 @dataclass(frozen=True)
@@ -121,7 +119,6 @@ class ModelTargets(Construct):
             port=target.port,
             protocol="HTTP",
             health_check_path=target.health_path,
-            health_check_port=str(target.health_port) if target.health_port else None,
             health_check_interval_seconds=10,
             health_check_timeout_seconds=5,
             healthy_threshold_count=2,

@@ -12,6 +12,7 @@ from inference_blueprints.operate.changes.data_checks import (
     topic_partitions,
 )
 from inference_blueprints.operate.changes.ecs_host_checks import kept_floors, lost_hosts, old_hosts
+from inference_blueprints.operate.changes.front_door_checks import switched_host_names
 from inference_blueprints.operate.changes.job_checks import denied_roles, resized_jobs, running_jobs
 from inference_blueprints.operate.changes.platform_change import Finding, PlatformChange
 from inference_blueprints.operate.changes.stack_checks import (
@@ -38,6 +39,7 @@ CHECKS: tuple[Callable[[PlatformChange], Iterator[Finding]], ...] = (
     moved_topics,
     resized_jobs,
     kept_floors,
+    switched_host_names,
 )
 
 

@@ -12,7 +12,7 @@ from inference_blueprints.operate.verify.serving_access import deployments_of
 from inference_blueprints.operate.verify.verified_platform import RunningPlatform, VerifiedPlatform, holds
 from inference_blueprints.serving.types import DeploymentPlan
 from inference_blueprints.serving.types.callers import AdmittedCallers
-from inference_contracts.door_identities import BEHIND_PORT, HEALTH_PORT, OLD_NAMES_PORT
+from inference_contracts.door_identities import BEHIND_PORT, CALLERS_PORT
 
 CHECK: Final = "known callers"
 CERTIFICATE_CHECK: Final = "caller certificates"
@@ -52,23 +52,28 @@ def _stranger(
             return " ".join(str(failure).split())
         return None
 
-    unhealthy = answers("http", HEALTH_PORT, admitted.health_paths[0])
+    unhealthy = answers("http", admitted.open_port, admitted.health_paths[0])
     if unhealthy and "forbidden" in unhealthy.lower():
         message = f"{pod} was not asked: your role may not connect to pods through the API server"
         yield CheckResult(CHECK, "unknown", message)
         return
     if unhealthy:
-        message = f"{pod} does not answer its health check at port {HEALTH_PORT}: {unhealthy}"
+        message = f"{pod} does not answer its health check at port {admitted.open_port}: {unhealthy}"
         yield CheckResult(CHECK, "error", message, command)
         return
-    doors = (("http", BEHIND_PORT), ("http", admitted.port), ("https", admitted.port), ("http", HEALTH_PORT))
+    old, plain = admitted.old_names_until, ("http", admitted.open_port)
+    doors = [
+        ("http", BEHIND_PORT),
+        ("http", CALLERS_PORT),
+        ("https", CALLERS_PORT),
+        *([] if old else [plain]),
+    ]
     opened = [(scheme, port) for scheme, port in doors if answers(scheme, port, _MODELS) is None]
     for scheme, port in opened:
         message = f"{pod} answers {scheme}://…:{port}{_MODELS} to a caller without a certificate"
         yield CheckResult(CHECK, "error", message, command)
-    old = admitted.old_names_until
-    if old and answers("http", OLD_NAMES_PORT, _MODELS) is None:
-        message = f"{pod} answers everybody at port {OLD_NAMES_PORT} until {old}; remove 'oldHostNames'"
+    if old and answers(*plain, _MODELS) is None:
+        message = f"{pod} answers everybody at port {admitted.open_port} until {old}; remove 'oldHostNames'"
         yield CheckResult(CHECK, "warning", message)
     elif not opened:
         yield CheckResult(CHECK, "ok", f"{pod} refuses callers without a certificate")

@@ -13,9 +13,9 @@ from inference_blueprints.render.envoy.parts import CertificateFiles, Document, 
 from inference_blueprints.serving.types.callers import AdmittedCallers
 from inference_contracts.door_identities import (
     BEHIND_PORT,
+    CALLERS_PORT,
     FOLDER,
-    HEALTH_PORT,
-    OLD_NAMES_PORT,
+    OLD_NAMES_RULE,
     PATHS,
     caller_uri,
 )
@@ -51,12 +51,9 @@ def caller_configuration(
         "disable_stateful_session_resumption": True,
     }
     listeners = [
-        _listener("callers", address, admitted.port, _callers(admitted), tls),
-        _listener("health", address, HEALTH_PORT, _health(admitted)),
+        _listener("callers", address, CALLERS_PORT, _callers(admitted), tls),
+        _listener("open", address, admitted.open_port, _open(admitted)),
     ]
-    if admitted.old_names_until:
-        old_names = _old_names(admitted, admitted.old_names_until)
-        listeners.append(_listener("old-names", address, OLD_NAMES_PORT, old_names))
     limits = {"overload.global_downstream_max_connections": _MOST_CONNECTIONS}
     return {
         "node": {"id": "callers", "cluster": admitted.platform},
@@ -126,8 +123,8 @@ def _path(path: str) -> Document:
     return {"url_path": {"path": {"prefix" if path.endswith("/") else "exact": path}}}
 
 
-def _health(admitted: AdmittedCallers) -> Document:
-    """Return what passes health checks on, and nothing else."""
+def _open(admitted: AdmittedCallers) -> Document:
+    """Return what passes health checks on, and the API until the stated time, also if nobody deploys then."""
     is_get = {"name": ":method", "string_match": {"exact": "GET"}}
     checks = [
         _to_program({"path": path, "headers": [is_get]}, timeout=f"{_HEALTH_SECONDS}s")
@@ -135,26 +132,20 @@ def _health(admitted: AdmittedCallers) -> Document:
     ]
     return {
         "codec_type": "HTTP1",
-        "stream_idle_timeout": f"{_HEALTH_SECONDS}s",
-        "route_config": _routes([*checks, _nothing()]),
-        "http_filters": [_router()],
-    }
-
-
-def _old_names(admitted: AdmittedCallers, until: str) -> Document:
-    """Return what passes the API on without a certificate until a time, also if nobody deploys then."""
-    policy = {
-        "principals": [{"any": True}],
-        "permissions": [_path(each) for each in PATHS["door"]],
-        "condition": _before(until),
-    }
-    return {
-        "codec_type": "HTTP1",
         "stream_idle_timeout": f"{admitted.silent_seconds}s",
         "access_log": [_refusals()],
-        "route_config": _routes([_to_program({"prefix": "/v1/"}), _nothing()]),
-        "http_filters": [_rules([("old-names", policy)]), _router()],
+        "route_config": _routes([*checks, _to_program({"prefix": "/v1/"}), _nothing()]),
+        "http_filters": [_rules(_open_policies(admitted)), _router()],
     }
+
+
+def _open_policies(admitted: AdmittedCallers) -> Iterator[tuple[str, Document]]:
+    """Yield what anybody may do at the open port: health checks always, and the API until a time."""
+    anybody: Document = {"principals": [{"any": True}]}
+    yield "health", {**anybody, "permissions": [_path(each) for each in admitted.health_paths]}
+    if admitted.old_names_until:
+        api, condition = [_path(each) for each in PATHS["door"]], _before(admitted.old_names_until)
+        yield OLD_NAMES_RULE, {**anybody, "permissions": api, "condition": condition}
 
 
 def _before(time: str) -> Document:

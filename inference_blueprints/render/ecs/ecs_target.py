@@ -282,14 +282,13 @@ class EcsTarget(Target[RenderedDeployment]):
             start_seconds=start_seconds,
             drain_seconds=_drain_seconds(process) if entry else None,
             entry_port=deployment.target_port if entry else None,
-            health_port=deployment.health_port if entry else None,
             health_path=_health_path(process) if entry else None,
             packed=task.compute == "group",
             awaits_weights=process.awaits_weights,
             tags={
                 **{LABEL_TAGS[name]: value for name, value in labels.items()},
                 # A task without our program cannot tag itself with its address.
-                **({} if process.has_python else {METRICS_PORT_TAG: str(process.ports[0].number)}),
+                **({} if process.has_python else {METRICS_PORT_TAG: str(process.called_port)}),
             },
             task=task,
         )

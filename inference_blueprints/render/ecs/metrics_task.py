@@ -35,7 +35,7 @@ from inference_blueprints.serving.types.front_door import DoorPlan
 from inference_catalog.catalogue import shipped
 from inference_catalog.ecs_images import ecs_image
 from inference_contracts import scale_metrics
-from inference_contracts.door_identities import FOLDER
+from inference_contracts.door_identities import CALLERS_PORT, FOLDER
 from inference_contracts.door_names import DOOR_JOB, DOOR_ROLE
 from inference_contracts.ecs_names import MAIN_CONTAINER
 from inference_contracts.metric_labels import GPU_JOB, SERVING_JOB
@@ -177,7 +177,7 @@ def _door_job(door: DoorPlan) -> dict[str, Any]:
 
 def _behind_tls() -> dict[str, Any]:
     """Return how the metrics of entry points are read: with a certificate. Workers have other ports."""
-    entry_points = {"action": "replace", "source_labels": ["__address__"], "regex": ".*:8000"}
+    entry_points = {"action": "replace", "source_labels": ["__address__"], "regex": f".*:{CALLERS_PORT}"}
     return {
         "relabel_configs": [{**entry_points, "target_label": "__scheme__", "replacement": "https"}],
         "tls_config": prometheus_tls(),

@@ -151,12 +151,11 @@ def _frontend(deployment: DeploymentPlan, process: Process, place: TaskPlace) ->
         process.resources.cpu + math.ceil(cpu_units / _CPU_UNITS), process.resources.memory_mib + memory
     )
     environment = serving_environment(process.environment, place.platform, deployment.release)
-    port = process.ports[0].number
     start = TaskStart(
         network="awsvpc",
         address=environment.address,
         files=environment.files or {},
-        tag={METRICS_ADDRESS_TAG: port},
+        tag={METRICS_ADDRESS_TAG: process.called_port},
     )
     container = RenderedContainer(
         name=MAIN_CONTAINER,
@@ -213,7 +212,7 @@ def _worker(deployment: DeploymentPlan, process: Process, place: TaskPlace) -> R
         ports=port_positions(process.engine_ports),
         address=environment.address,
         files=environment.files or {},
-        tag={METRICS_ADDRESS_TAG: process.ports[0].number if reached else SYSTEM_PORT},
+        tag={METRICS_ADDRESS_TAG: process.called_port if reached else SYSTEM_PORT},
         efa_interfaces=sizes.efa_interfaces if process.capabilities else 0,
         lock_folder=_NODE if cache else None,
         lock_entries=_entries(cache) if cache else (),

@@ -95,9 +95,7 @@ class RenderedService:
     entry_port: int | None
     """Port to which the load balancer sends requests. None for a service that it does not reach."""
     health_path: str | None
-    """Path that the load balancer checks. None for a service that it does not reach."""
-    health_port: int | None = None
-    """Port of `health_path`, if it is not `entry_port`."""
+    """Path that the load balancer checks at `entry_port`. None for a service that it does not reach."""
     packed: bool
     """Whether tasks fill one host after the other."""
     awaits_weights: str | None

@@ -125,7 +125,7 @@ def metric_labels(deployment: DeploymentPlan, process: Process, platform: str) -
         "pool": process.pool or SYSTEM_POOL,
     }
     port = _metrics_port(deployment, process)
-    behind_tls = process.callers is not None and process.callers.port == port
+    behind_tls = process.callers is not None and process.called_port == port
     return {
         **{f"{POD_LABEL_PREFIX}{name}": value for name, value in labels.items()},
         METRICS_PORT_LABEL: str(port),
@@ -136,7 +136,7 @@ def metric_labels(deployment: DeploymentPlan, process: Process, platform: str) -
 def _metrics_port(deployment: DeploymentPlan, process: Process) -> int:
     """Return the port of a process's metrics: its first, or the endpoint picker's own beside a proxy."""
     if deployment.picker is None or process.is_worker:
-        return process.ports[0].number
+        return process.called_port
     ports = [port for sidecar in process.sidecars for port in sidecar.ports if port.name == "metrics"]
     if len(ports) != 1:
         raise ValueError(

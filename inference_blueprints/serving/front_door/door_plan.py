@@ -78,7 +78,7 @@ def door_plan(blueprint: Blueprint, models: Sequence[ModelPlan]) -> DoorPlan | N
             replicas=size.replicas,
         ),
         clusters=tuple(
-            DoorCluster(each.release, model, each.name, each.entry_point.ports[0].number)
+            DoorCluster(each.release, model, each.name, each.entry_point.called_port)
             for (model, _), each in planned.items()
             if each.release in used
         ),

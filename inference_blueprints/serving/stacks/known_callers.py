@@ -17,7 +17,6 @@ from inference_blueprints.serving.traffic import own_deployments
 from inference_blueprints.serving.types import (
     CompiledArtefacts,
     Port,
-    Probes,
     Process,
     Resources,
     Sidecar,
@@ -25,13 +24,12 @@ from inference_blueprints.serving.types import (
 from inference_blueprints.serving.types.callers import AdmittedCallers
 from inference_blueprints.spec.types import Spec
 from inference_catalog.catalogue import shipped
-from inference_contracts.door_identities import BEHIND_PORT, HEALTH_PORT, OLD_NAMES_PORT, Caller
+from inference_contracts.door_identities import BEHIND_PORT, CALLERS_PORT, Caller
 
 #: Name of the sidecar.
 CALLERS_SIDECAR: Final = "callers"
 _LOOPBACK: Final = "127.0.0.1"
-_HEALTH: Final = Port("health", HEALTH_PORT)
-_OLD_NAMES: Final = Port("old-names", OLD_NAMES_PORT)
+_CALLERS: Final = Port(CALLERS_SIDECAR, CALLERS_PORT)
 _CPU, _MEMORY_MIB = 1, 512
 #: Envoy's default is a thread for each processor of the node, each with connections and memory of its own.
 _THREADS: Final = "2"
@@ -57,31 +55,23 @@ def behind_known_callers(
     host_option, port_option: Options of its program, or of the filter before it.
     Raises ValueError if its program has no port.
     """
-    old_names = _old_names_until(resolved.blueprint.spec)
-    port, *others = process.ports
-    checks = process.probes
+    port, checks = process.ports[0], process.probes
     admitted = AdmittedCallers(
         platform=resolved.blueprint.metadata.name,
         release=resolved.release,
         callers=tuple(admitted_callers(resolved)),
-        port=port.number,
+        open_port=port.number,
         health_paths=tuple(sorted({checks.startup.path, checks.readiness.path, checks.liveness.path})),
         silent_seconds=_SILENT_SECONDS,
-        old_names_until=old_names,
+        old_names_until=_old_names_until(resolved.blueprint.spec),
     )
     return replace(
         process,
         arguments=_at_loopback(process.arguments, host_option, port_option, port.number),
-        ports=(port, *others, _HEALTH, *((_OLD_NAMES,) if old_names else ())),
-        probes=Probes(
-            startup=replace(checks.startup, port=_HEALTH.name),
-            readiness=replace(checks.readiness, port=_HEALTH.name),
-            liveness=replace(checks.liveness, port=_HEALTH.name),
-        ),
         # On a pool, its share of the node is all that there is; system nodes have room for more.
         resources=_beside(process.resources, resolved.blueprint.spec) if process.pool else process.resources,
         artefacts=_asks_behind(process.artefacts, port.number) if process.artefacts else None,
-        sidecars=(*process.sidecars, _sidecar(port)),
+        sidecars=(*process.sidecars, _sidecar()),
         callers=admitted,
     )
 
@@ -138,12 +128,12 @@ def _asks_behind(artefacts: CompiledArtefacts, port: int) -> CompiledArtefacts:
     return replace(artefacts, environment=changed)
 
 
-def _sidecar(port: Port) -> Sidecar:
+def _sidecar() -> Sidecar:
     return Sidecar(
         name=CALLERS_SIDECAR,
         image=shipped().component_images["envoy"].address,
         arguments=("--disable-hot-restart", "--concurrency", _THREADS, "--log-level", "warn"),
-        ports=(Port(CALLERS_SIDECAR, port.number),),
+        ports=(_CALLERS,),
         cpu=_CPU,
         memory_mib=_MEMORY_MIB,
         certificates=True,

@@ -21,12 +21,12 @@ class AdmittedCallers:
     """Deployment, whose certificate the sidecar shows."""
     callers: Annotated[tuple[Caller, ...], Field(min_length=1)]
     """Who may call it."""
-    port: Positive
-    """Port at which it takes their connections."""
+    open_port: Positive
+    """Port that needs no certificate: the one that the entry point has without a front door."""
     health_paths: Annotated[tuple[str, ...], Field(min_length=1)]
-    """Paths of its health checks, which need no certificate and have a port of their own."""
+    """Paths of its health checks, which the open port answers."""
     silent_seconds: Positive
     """Longest time in which an answer may bring nothing."""
     old_names_until: Annotated[str, Field(pattern="^[-0-9]{10}T[:0-9]{8}Z$")] | None = None
-    """Time in UTC from which on nobody passes without a certificate. Until then, the models' load balancer
-    reaches the API at a port of its own. None without that port."""
+    """Time in UTC from which on nobody passes without a certificate. Until then, the open port answers the
+    API too. None if it never does."""

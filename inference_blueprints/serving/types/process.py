@@ -20,6 +20,7 @@ from inference_blueprints.serving.types.process_parts import (
     Positive,
     Scaling,
 )
+from inference_contracts.door_identities import CALLERS_PORT
 from inference_contracts.records import dataclass
 
 Architecture = Literal["amd64", "arm64"]
@@ -282,9 +283,15 @@ class Process(ProcessBase):
     pools, where all count."""
     callers: AdmittedCallers | None = None
     """Who may call it behind the front door. Its program listens at the loopback address, and the sidecar
-    ``callers``, whose configuration the target renders, at its ports. None without a front door."""
+    ``callers``, whose configuration the target renders, at its first port and at that of callers. None
+    without a front door."""
     has_python: bool = True
     """Whether its image has Python, in which programs of a target can run."""
+
+    @property
+    def called_port(self) -> int:
+        """Port for the platform's own callers: behind a front door, that for which they have certificates."""
+        return CALLERS_PORT if self.callers else self.ports[0].number
 
     @property
     def maximum(self) -> int:

@@ -10,7 +10,6 @@ from inference_blueprints.serving.types.front_door import DoorPlan
 from inference_blueprints.serving.types.process import Process
 from inference_blueprints.serving.types.process_parts import EnvironmentValue, Name, Positive
 from inference_catalog.operating_system import SystemName
-from inference_contracts.door_identities import HEALTH_PORT, OLD_NAMES_PORT
 from inference_contracts.records import dataclass
 
 #: NIXL's back end: ``libfabric`` over EFA; ``ucx`` over TCP if a pool has no EFA.
@@ -101,22 +100,11 @@ class DeploymentPlan:
 
     @property
     def target_port(self) -> int:
-        """Port of the entry point to which the models' load balancer sends requests, if it sends any."""
-        callers = self.entry_point.callers
-        return OLD_NAMES_PORT if callers and callers.old_names_until else self.entry_point.ports[0].number
+        """Port of the entry point to which the models' load balancer connects, with a front door or without.
 
-    @property
-    def health_port(self) -> int | None:
-        """Port of its health check, if it is another one than that of requests."""
-        return HEALTH_PORT if self.entry_point.callers else None
-
-    @property
-    def balanced_ports(self) -> frozenset[int]:
-        """Ports to which the load balancer connects. Behind a front door, it has no certificate."""
-        callers = self.entry_point.callers
-        if callers is None:
-            return frozenset({self.target_port})
-        return frozenset({HEALTH_PORT, *((OLD_NAMES_PORT,) if callers.old_names_until else ())})
+        Behind a front door, it answers health checks, and the API as long as old host names lead to it.
+        """
+        return self.entry_point.ports[0].number
 
     @property
     def accelerator_count(self) -> int:

@@ -80,15 +80,17 @@ class _Answers(http.server.BaseHTTPRequestHandler):
 
 @dataclass
 class Wall:
-    """Two running sidecars before one program: one with old names until tomorrow, and one until today."""
+    """Running sidecars before one program: with old host names until tomorrow, until today, and never."""
 
     folder: Path
     port: int
-    health_port: int
-    old_port: int
+    open_port: int
+    """Port without a certificate: health checks, and the API until the stated time."""
     other_port: int
     """Port for callers of the second sidecar, whose certificates are in the folder `other`."""
     closed_port: int
+    never_port: int
+    """`closed_port`, `never_port`: Open port of one whose time is over, and of one without a time."""
     program: Program
     log: Path
 
@@ -132,22 +134,23 @@ def wall(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Wall]:
     mount(secret(secrets, "model-main"), folder / "mounted" / "other")
     program = Program()
     threading.Thread(target=program.serve_forever, daemon=True).start()
-    port, health, old, other_port, closed = free_ports(5)
+    port, opened, other_port, closed, never = free_ports(5)
     logs = []
     with ProcessGroup(grace_seconds=2) as processes:
         for mounted, until, ports in (
-            ("model-main", _TODAY + timedelta(days=1), {"callers": port, "health": health, "old-names": old}),
-            ("other", _TODAY, {"callers": other_port, "health": 0, "old-names": closed}),
+            ("model-main", _TODAY + timedelta(days=1), {"callers": port, "open": opened}),
+            ("other", _TODAY, {"callers": other_port, "open": closed}),
+            ("door", None, {"callers": 0, "open": never}),
         ):
             document = caller_configuration(
                 AdmittedCallers(
                     platform=PLATFORM,
                     release=RELEASE,
                     callers=("door", "prometheus"),
-                    port=8000,
+                    open_port=8000,
                     health_paths=("/live",),
                     silent_seconds=600,
-                    old_names_until=f"{until.isoformat()}T00:00:00Z",
+                    old_names_until=f"{until.isoformat()}T00:00:00Z" if until else None,
                 ),
                 folder=str(folder / "mounted" / mounted),
                 address=_LOOPBACK,
@@ -162,8 +165,8 @@ def wall(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Wall]:
                 log_path=logs[-1],
                 environment={},
             )
-        found = Wall(folder, port, health, old, other_port, closed, program, logs[0])
-        for each, path in ((health, "/live"), (closed, "/v1/models")):
+        found = Wall(folder, port, opened, other_port, closed, never, program, logs[0])
+        for each, path in ((opened, "/live"), (closed, "/live"), (never, "/live")):
             _until(functools.partial(_answers, processes, each, path))
         yield found
     program.ends.set()
@@ -212,18 +215,20 @@ def test_a_request_without_tls_has_no_answer(wall: Wall) -> None:
     assert len(wall.program.seen) == seen
 
 
-def test_the_health_port_answers_its_path_only(wall: Wall) -> None:
-    answers = {
-        path: _plain(wall.health_port, path) for path in ("/live", "/v1/models", "/metrics", "/live/../v1/x")
-    }
-    assert answers == {"/live": 200, "/v1/models": 404, "/metrics": 404, "/live/../v1/x": 404}
-    assert _plain(wall.health_port, "/live", "POST") == 404
+def test_the_open_port_answers_health_checks_only(wall: Wall) -> None:
+    paths = ("/v1/models", "/metrics", "/live/../v1/x", "/live/..%2fv1/x", "//v1/models")
+    for port in (wall.never_port, wall.closed_port):
+        answers = {path: _plain(port, path) for path in paths}
+        assert answers == dict.fromkeys(paths, 403) | {"/live/..%2fv1/x": 400}
+        assert _plain(port, "/live") == 200
+        assert _plain(port, "/live", "POST") == 404
 
 
 def test_old_names_lead_to_the_api_until_their_day_and_nowhere_from_then_on(wall: Wall) -> None:
     """Red if the condition of the clock is lost: then the second sidecar answers 200."""
-    assert _plain(wall.old_port, "/v1/models") == 200
-    assert _plain(wall.old_port, "/metrics") == 403
+    assert _plain(wall.open_port, "/v1/models") == 200
+    assert _plain(wall.open_port, "/live") == 200
+    assert _plain(wall.open_port, "/metrics") == 403
     assert _plain(wall.closed_port, "/v1/models") == 403
 
 

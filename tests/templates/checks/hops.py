@@ -64,11 +64,11 @@ HOPS: Final = (
     Hop(
         caller="front door",
         target="entry points of models, on ECS",
-        port="8000",
+        port="8010",
         admitted="the front door, and each task and host of the models",
         authentication="the certificate of the front door",
         tls="mutual",
-        rules=(r"Hosts and tasks: tcp 8000 from Front door",),
+        rules=(r"Hosts and tasks: tcp 8010 from Front door",),
         tests=(
             "tests/templates/test_front_door_stack.py::test_old_host_names_lead_to_the_door_and_no_target_group_goes",
         ),
@@ -88,7 +88,7 @@ HOPS: Final = (
     Hop(
         caller="the front door, Prometheus and other callers that a deployment admits",
         target="frontends, routers and servers of `direct` behind a front door",
-        port="8000",
+        port="8010",
         admitted="each pod, task and host of the platform, as far as the handshake",
         authentication="a certificate of the platform's authority with the name of an admitted caller, and "
         "the paths of that caller",
@@ -104,24 +104,22 @@ HOPS: Final = (
     Hop(
         caller="load balancer, kubelet",
         target="health checks of entry points behind a front door",
-        port="8010",
+        port="8000",
         admitted="the load balancer; on EKS also each pod, on ECS also each task and host of the models",
         authentication="none: it answers the paths of the health check only",
         tls="no",
-        rules=(r"(the cluster|Hosts and tasks): tcp 8010 from Callers of the models",),
         tests=(
-            "tests/runtime/door_certificates/test_known_callers.py::test_the_health_port_answers_its_path_only",
-            "tests/templates/test_known_callers_stack.py::test_the_load_balancer_reaches_the_health_check_of_models_only",
+            "tests/runtime/door_certificates/test_known_callers.py::test_the_open_port_answers_health_checks_only",
+            "tests/templates/test_known_callers_stack.py::test_the_load_balancer_reaches_no_port_for_callers",
         ),
     ),
     Hop(
         caller="load balancer, for old host names",
         target="entry points behind a front door, with `oldHostNames: {models: …}` only",
-        port="8020",
+        port="8000",
         admitted="the load balancer; on EKS also each pod, on ECS also each task and host of the models",
         authentication="none, until the stated time",
         tls="no",
-        rules=(r"(the cluster|Hosts and tasks): tcp 8020 from Callers of the models",),
         closes="the stated time, after which the sidecar refuses all; or `oldHostNames: {door: {}}`",
     ),
     Hop(

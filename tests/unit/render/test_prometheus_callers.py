@@ -14,9 +14,9 @@ from inference_blueprints.render.eks.prometheus_size import PrometheusSize
 from inference_blueprints.serving.plan import build_plan
 from inference_blueprints.spec.source import shipped
 from inference_contracts import scale_metrics
-from inference_contracts.door_identities import FOLDER, SERVER_NAME
+from inference_contracts.door_identities import CALLERS_PORT, FOLDER, SERVER_NAME
 from inference_contracts.door_names import DOOR_JOB, METRICS_PORT
-from inference_contracts.metric_labels import METRICS_SCHEME_LABEL, SERVING_JOB
+from inference_contracts.metric_labels import METRICS_PORT_LABEL, METRICS_SCHEME_LABEL, SERVING_JOB
 from inference_contracts.packed_files import unpack_files
 
 ARN = "arn:aws:secretsmanager:us-west-2:111122223333:secret:prometheus-AbCdEf"
@@ -41,6 +41,7 @@ def test_on_eks_pods_say_whose_metrics_are_behind_tls() -> None:
         certificate=prometheus_certificate(ARN),
         door=scraped_door(PLAN.front_door),
     )
+    assert values["processes"][0]["metricLabels"][METRICS_PORT_LABEL] == str(CALLERS_PORT)
     assert "front-door" in prometheus["server"]["namespaces"]
     door = prometheus["scrapeConfigs"][DOOR_JOB]
     assert door["tls_config"]["server_name"] == "api.models.example.com"
@@ -56,7 +57,7 @@ def test_on_eks_pods_say_whose_metrics_are_behind_tls() -> None:
     assert server["extraVolumeMounts"] == [{"name": "certificate", "mountPath": FOLDER, "readOnly": True}]
 
 
-def test_on_ecs_entry_points_have_the_port_of_the_api() -> None:
+def test_on_ecs_entry_points_have_the_port_of_callers() -> None:
     plan = build_plan(DOOR)
     task = metrics_task("front-door", plan, rules={}, gpu_metrics=True, traces=False, region="us-west-2")
     containers = {each.name: each for each in task.containers}
@@ -69,7 +70,7 @@ def test_on_ecs_entry_points_have_the_port_of_the_api() -> None:
     }
     assert jobs[SERVING_JOB]["tls_config"]["server_name"] == SERVER_NAME
     [rule] = jobs[SERVING_JOB]["relabel_configs"]
-    assert (rule["regex"], rule["replacement"]) == (".*:8000", "https")
+    assert (rule["regex"], rule["replacement"]) == (f".*:{CALLERS_PORT}", "https")
     assert "tls_config" not in jobs["gpu"]
     assert jobs[DOOR_JOB]["scheme"] == "https"
     assert jobs[DOOR_JOB]["tls_config"] == prometheus_tls("api.models.example.com")

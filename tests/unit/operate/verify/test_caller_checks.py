@@ -19,7 +19,7 @@ from inference_blueprints.operate.verify.verified_platform import (
     VerifiedPlatform,
     forwarded_port,
 )
-from inference_contracts.door_identities import BEHIND_PORT, HEALTH_PORT, OLD_NAMES_PORT
+from inference_contracts.door_identities import BEHIND_PORT, CALLERS_PORT
 from tests.unit.operate.conftest import NOW
 from tests.unit.operate.verify.recorded import RecordedCluster
 
@@ -47,7 +47,7 @@ def old_names(spec: dict[str, Any]) -> None:
 class Pods(RecordedCluster):
     """A cluster whose pods answer at some ports."""
 
-    answers: Collection[tuple[str, int]] = ()
+    answers: Collection[tuple[str, int, str]] = ()
     failure: str = REFUSED
 
     def run(self, *arguments: str) -> str:
@@ -55,20 +55,17 @@ class Pods(RecordedCluster):
             case ("get", "--raw", path) if "/proxy" in path:
                 scheme, _, port = path.split("/pods/")[1].split("/proxy")[0].split(":")
                 page = path.split("/proxy")[1]
-                healthy = (scheme, int(port)) == ("http", HEALTH_PORT) and page in ("/live", "/health")
-                if (healthy and ("http", HEALTH_PORT) in self.answers) or (
-                    page == "/v1/models"
-                    and (scheme, int(port)) in self.answers
-                    and not healthy
-                    and int(port) != HEALTH_PORT
-                ):
+                if (scheme, int(port), page) in self.answers:
                     return "{}"
                 raise KubectlFailed(self.failure)
         return super().run(*arguments)
 
 
 def found(
-    platform: VerifiedPlatform, cluster: RecordedCluster, *answers: tuple[str, int], failure: str = REFUSED
+    platform: VerifiedPlatform,
+    cluster: RecordedCluster,
+    *answers: tuple[str, int, str],
+    failure: str = REFUSED,
 ) -> set[tuple[str, str]]:
     """Return severity and message of each line about one pod."""
     pods = Pods(cluster.objects, answers=answers, failure=failure)
@@ -76,7 +73,8 @@ def found(
     return {(line.severity, line.message) for line in lines if "frontend-0" in line.message}
 
 
-HEALTHY = ("http", HEALTH_PORT)
+MODELS = "/v1/models"
+HEALTHY = ("http", 8000, "/health")
 
 
 def test_an_entry_point_that_refuses_strangers_is_well(
@@ -87,11 +85,13 @@ def test_an_entry_point_that_refuses_strangers_is_well(
     }
 
 
-@pytest.mark.parametrize("opened", [("http", BEHIND_PORT), ("http", 8000), ("https", 8000)])
+@pytest.mark.parametrize(
+    "opened", [("http", BEHIND_PORT), ("http", 8000), ("http", CALLERS_PORT), ("https", CALLERS_PORT)]
+)
 def test_whoever_answers_a_stranger_is_named(
     platform: MakePlatform, cluster: RecordedCluster, opened: tuple[str, int]
 ) -> None:
-    [(severity, message)] = found(platform(door), cluster, HEALTHY, opened)
+    [(severity, message)] = found(platform(door), cluster, HEALTHY, (*opened, MODELS))
     assert severity == "error"
     assert f"{opened[0]}://…:{opened[1]}/v1/models" in message
 
@@ -99,13 +99,15 @@ def test_whoever_answers_a_stranger_is_named(
 def test_a_pod_that_nobody_reaches_proves_nothing(platform: MakePlatform, cluster: RecordedCluster) -> None:
     """Red if every failure counts as a refusal: then a pod without a network would be well."""
     [(severity, message)] = found(platform(door), cluster)
-    assert (severity, f"port {HEALTH_PORT}" in message) == ("error", True)
+    assert (severity, "port 8000" in message) == ("error", True)
     [(severity, _)] = found(platform(door), cluster, failure='pods is forbidden: User "a" cannot get')
     assert severity == "unknown"
 
 
-def test_the_old_port_is_a_warning_while_it_is_open(platform: MakePlatform, cluster: RecordedCluster) -> None:
-    [(severity, message)] = found(platform(old_names), cluster, HEALTHY, ("http", OLD_NAMES_PORT))
+def test_old_host_names_are_a_warning_while_they_lead_here(
+    platform: MakePlatform, cluster: RecordedCluster
+) -> None:
+    [(severity, message)] = found(platform(old_names), cluster, HEALTHY, ("http", 8000, MODELS))
     assert severity == "warning"
     assert UNTIL in message
     assert {severity for severity, _ in found(platform(old_names), cluster, HEALTHY)} == {"ok"}

@@ -14,9 +14,8 @@ from inference_blueprints.serving.plan import build_plan
 from inference_blueprints.spec.source import shipped
 from inference_contracts.door_identities import (
     BEHIND_PORT,
+    CALLERS_PORT,
     FOLDER,
-    HEALTH_PORT,
-    OLD_NAMES_PORT,
     SECRET_VARIABLE,
 )
 
@@ -54,7 +53,7 @@ def test_only_the_sidecar_listens_to_the_network(service: RenderedService) -> No
     ports = [
         each["address"]["socket_address"]["port_value"] for each in document["static_resources"]["listeners"]
     ]
-    assert ports == [8000, HEALTH_PORT]
+    assert ports == [CALLERS_PORT, 8000]
 
 
 def test_the_certificate_comes_first_and_the_sidecar_ends_last(service: RenderedService) -> None:
@@ -82,12 +81,9 @@ def test_containers_fit_their_task_and_start_no_later(service: RenderedService) 
     assert copies_weights(task) is copies
 
 
-def test_health_checks_have_a_port_of_their_own(service: RenderedService) -> None:
-    assert (service.entry_port, service.health_port) == (8000, HEALTH_PORT)
-    assert service.health_path in ("/live", "/health")
-
-
-def test_old_names_have_a_port_of_their_own() -> None:
-    service = entry(ON_ECS.replace(*OLD_NAMES))
-    assert (service.entry_port, service.health_port) == (OLD_NAMES_PORT, HEALTH_PORT)
-    assert containers(service)["main"].port == OLD_NAMES_PORT
+def test_the_load_balancer_uses_the_port_of_before_whatever_the_door_does(service: RenderedService) -> None:
+    """Tasks of before and after are in one target group, and pass its check at their own port."""
+    old_names = entry(ON_ECS.replace(*OLD_NAMES))
+    for each in (service, old_names):
+        assert (each.entry_port, containers(each)["main"].port) == (8000, 8000)
+        assert each.health_path in ("/live", "/health")
