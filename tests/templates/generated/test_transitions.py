@@ -34,9 +34,11 @@ REPLACED = {
 #: to be pruned, or the function that publishes, which the same deployment takes away; `dataRemoval` says what
 #: stays.
 #: `capacityShift` needs batch, streaming needs the signal store, and KEDA is there for pods of batch that are
-#: scaled: the role that trusts KEDA's goes with them.
+#: scaled: the role that trusts KEDA's goes with them. The front door and its certificates stay until they are
+#: pruned; a deployment, or Prometheus, that goes takes its certificate with it, whose files it has.
 TURNED_OFF = re.compile(
-    r"(Batch uses Data (Batch|Jobs|Progress|SignalHistory)"
+    r"(FrontDoor uses Data Door|(Model-[\w-]+|Observability) uses Certificates CallersCertificate"
+    r"|Batch uses Data (Batch|Jobs|Progress|SignalHistory)"
     r"|Batch uses Platform ScalerIdentityRole|Operations uses Data Jobs|Streaming uses Data SignalHistory)\w+"
 )
 
