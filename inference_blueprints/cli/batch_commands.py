@@ -222,8 +222,9 @@ def cost(
     if rows:
         names = ("jobs", "requests", "failed", "input tokens", "output tokens", "cost, USD")
         _print_table(("model", "queue"), names, rows)
+    by_all = f"{costs['door_usd']:,.2f} USD by all requests, " if "door_usd" in costs else ""
     print(
-        f"{costs['team']}, {costs['month']}: {costs['spent_usd']:,.2f} USD spent, "
+        f"{costs['team']}, {costs['month']}: {costs['spent_usd']:,.2f} USD spent, {by_all}"
         f"{costs['running_usd']:,.2f} USD estimated for running jobs, {costs['left_usd']:,.2f} USD left of "
         f"{costs['budget_usd']:,.2f} USD"
     )

@@ -18,6 +18,7 @@ from inference_blueprints.render.monitoring.cost_shares import (
 )
 from inference_contracts import batch_names
 from inference_contracts.door_configuration import NANO
+from inference_contracts.platform_keys import way_model
 from inference_contracts.records import dataclass
 from inference_contracts.units import SECONDS_PER_HOUR
 from inference_contracts.usage_record import UsageRecord
@@ -132,6 +133,8 @@ class DoorShares:
     output_tokens: Mapping[str, Mapping[str, float]]
     usd: Mapping[str, Mapping[str, float]]
     """`output_tokens`, `usd`: Tokens of answers, and what was charged in US dollars."""
+    of_batch: frozenset[str] = frozenset()
+    """Models of which batch is among the callers."""
 
 
 def door_shares(records: Iterable[UsageRecord], models: Mapping[str, str]) -> DoorShares:
@@ -141,13 +144,16 @@ def door_shares(records: Iterable[UsageRecord], models: Mapping[str, str]) -> Do
     """
     tokens: dict[str, dict[str, float]] = defaultdict(lambda: defaultdict(float))
     nano: dict[str, dict[str, int]] = defaultdict(lambda: defaultdict(int))
+    of_batch = set()
     for record in records:
         # The deployment may have left the file since then.
         model = models.get(record.target, record.model)
         tokens[model][record.team] += record.output_tokens
         nano[model][record.team] += record.cost_nano
+        if record.model.startswith(way_model("batch", "")):
+            of_batch.add(model)
     usd = {model: {team: each / NANO for team, each in by.items()} for model, by in nano.items()}
-    return DoorShares(tokens, usd)
+    return DoorShares(tokens, usd, frozenset(of_batch))
 
 
 #: Takes the pool, the instance type and Karpenter's capacity type of a node; None if its price is not known.
@@ -311,6 +317,8 @@ def attributed_costs(
     per_second = recorded.by(f"sum by (model) (serving_output_tokens_per_second{recorded.selector})", "model")
     tokens = {model: sum(each.values()) * STEP_SECONDS for (model,), each in per_second.items()}
     rows: list[CostRow] = []
+    if door is not None:  # its records have the requests of batch, which would count twice
+        batch = {model: teams for model, teams in batch.items() if model not in door.of_batch}
     counts = by_team(batch, {} if door is None else door.output_tokens)
     for model in sorted({*usd, *tokens, *counts} - {UNATTRIBUTED}):
         charged = None if door is None else door.usd.get(model, {})

@@ -1,19 +1,18 @@
-"""The key of each team for the front door, from a secret whose value changes while the worker runs."""
+"""The key of each team for the front door, for thousands of requests a second that must not wait for AWS."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
-from typing import Any, Final
-
-from botocore.exceptions import BotoCoreError, ClientError
+import time
+from collections.abc import Callable
+from typing import Final
 
 from batch.worker.bucket_client import in_thread
 from batch.worker.metrics import log
-from inference_contracts.platform_keys import LOOK_SECONDS, read_keys
+from inference_contracts.platform_key_reader import KeysNotReadyError, PlatformKeys, SecretsManager
 
-#: Least time between two looks: a key that is refused again and again does not ask AWS each time.
-_AGAIN_SECONDS: Final = 5.0
+#: Time between two questions to the reader, which itself asks AWS much more rarely.
+_ASK_SECONDS: Final = 5.0
 
 
 class DoorKeys:
@@ -21,42 +20,36 @@ class DoorKeys:
 
     client: boto3's client of Secrets Manager.
     secret: ARN of the secret.
+    clock: A clock that only goes forward, in seconds.
     """
 
-    def __init__(self, client: Any, secret: str) -> None:
-        self._client, self._secret = client, secret
-        self._keys: Mapping[str, str] = {}
-        self._looked_at = self._due_at = float("-inf")
-        self._looking = asyncio.Lock()
+    def __init__(
+        self, client: SecretsManager, secret: str, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._reader, self._clock = PlatformKeys(client, secret, clock), clock
+        self._keys: dict[str, str] = {}
+        self._due: dict[str, float] = {}
+        self._asking = asyncio.Lock()
 
     async def of(self, team: str) -> str | None:
-        """Return the key of a team. None if the secret has none, or cannot be read yet."""
-        if team not in self._keys:
-            self._hurry()
-        if self._is_due:
-            async with self._looking:
-                if self._is_due:
-                    await self._look()
+        """Return the key of a team. None if there is none yet."""
+        if self._is_due(team):
+            async with self._asking:
+                if self._is_due(team):
+                    await self._ask(team)
         return self._keys.get(team)
 
-    def refused(self, key: str) -> None:
+    async def refused(self, key: str) -> None:
         """Note that the front door does not know a key any more."""
-        if key in self._keys.values():
-            self._hurry()
+        await in_thread(self._reader.refused, key)
+        self._due.clear()
 
-    def _hurry(self) -> None:
-        self._due_at = min(self._due_at, self._looked_at + _AGAIN_SECONDS)
+    def _is_due(self, team: str) -> bool:
+        return self._clock() >= self._due.get(team, float("-inf"))
 
-    @property
-    def _is_due(self) -> bool:
-        return asyncio.get_running_loop().time() >= self._due_at
-
-    async def _look(self) -> None:
-        """Read the secret. If AWS does not answer, the last keys are used."""
+    async def _ask(self, team: str) -> None:
         try:
-            answer = await in_thread(self._client.get_secret_value, SecretId=self._secret)
-            self._keys = read_keys(answer["SecretString"])
-        except (BotoCoreError, ClientError, ValueError) as error:
-            log("door_keys_unread", reason=str(error))
-        self._looked_at = asyncio.get_running_loop().time()
-        self._due_at = self._looked_at + (LOOK_SECONDS if self._keys else _AGAIN_SECONDS)
+            self._keys[team] = await in_thread(self._reader.key, team)
+        except KeysNotReadyError as error:
+            log("door_key_missing", team=team, reason=str(error))
+        self._due[team] = self._clock() + _ASK_SECONDS

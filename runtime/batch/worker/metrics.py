@@ -41,7 +41,7 @@ class Metrics:
             batch_names.REQUESTS: self.requests,
             batch_names.ROWS: self.rows,
             batch_names.SHARDS: self.shards,
-            batch_names.REFUSED: self.failures["refused"] + self.failures["held"],
+            batch_names.REFUSED: sum(self.failures[each] for each in ("refused", "held", "budget")),
             batch_names.UNAVAILABLE: self.failures["unavailable"],
             batch_names.BROKEN: self.failures["broken"] + self.failures["lost"],
             batch_names.IN_FLIGHT: in_flight,

@@ -304,7 +304,7 @@ class ModelEndpoint:
                 await room(ANSWER_BYTES if size is None else min(size, ANSWER_BYTES))
             body = await _read(response)
             if self._keys is not None and key is not None and response.status == HTTPStatus.UNAUTHORIZED:
-                self._keys.refused(key)
+                await self._keys.refused(key)
             return _judge(response.status, response.headers, body, asyncio.get_running_loop().time() - begin)
 
     def _timeout(self, seconds: float) -> aiohttp.ClientTimeout:

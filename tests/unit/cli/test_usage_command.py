@@ -272,6 +272,18 @@ def test_node_costs_are_divided_by_what_teams_used_through_the_door() -> None:
         return (MetricSeries({"model": "small"}, tuple((time, found) for time in times)),)
 
     found = attributed_costs(ask, "chat", batch={}, start=start, end=end, door=shares)
+    # Jobs of batch that called the model itself, before they went through the door.
+    earlier = attributed_costs(
+        ask, "chat", batch={"small": {"ads": 90_000}}, start=start, end=end, door=shares
+    )
+    assert sum(row.output_tokens for row in earlier.rows if row.team == "ads") == 180_000
+    # And those that are callers of the door: its records have them already.
+    asked = [record(start, team="ads", model="batch:small", output_tokens=90_000)]
+    by_door = door_shares(asked, {"qwen3-8b-main": "small"})
+    later = attributed_costs(
+        ask, "chat", batch={"small": {"ads": 90_000}}, start=start, end=end, door=by_door
+    )
+    assert sum(row.output_tokens for row in later.rows if row.team == "ads") == 90_000
     rows = {row.team: row for row in found.rows if row.model == "small"}
     # 360,000 tokens in an hour, 180,000 of them of search and 90,000 of ads.
     assert rows["search"].usd == pytest.approx(6.0)

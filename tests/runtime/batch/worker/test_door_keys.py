@@ -51,6 +51,16 @@ class Secrets:
         return {"SecretString": write_keys(self.keys)}
 
 
+@dataclass
+class Clock:
+    """A clock that is turned by hand."""
+
+    seconds: float = 0.0
+
+    def now(self) -> float:
+        return self.seconds
+
+
 def test_each_team_s_requests_have_its_key_and_a_refused_key_is_read_again() -> None:
     seen: list[str] = []
 
@@ -59,8 +69,8 @@ def test_each_team_s_requests_have_its_key_and_a_refused_key_is_read_again() -> 
         return web.json_response({}, status=401) if seen[-1] == "Bearer old" else await well(asked)
 
     async def ask(url: str) -> list[Answer | Failure]:
-        secrets = Secrets({"ads": "old", "search": "its own"})
-        keys = DoorKeys(secrets, SECRET)
+        secrets, clock = Secrets({"ads": "old", "search": "its own"}), Clock()
+        keys = DoorKeys(secrets, SECRET, clock.now)
         async with ModelEndpoint(url, connect_seconds=5, keys=keys) as endpoint:
 
             async def of(team: str) -> Answer | Failure:
@@ -70,36 +80,36 @@ def test_each_team_s_requests_have_its_key_and_a_refused_key_is_read_again() -> 
             found = [await of("search"), await of("ads"), await of("new")]
             assert secrets.looks == 1
             secrets.keys = {"ads": "new", "search": "its own"}
-            keys._looked_at = keys._due_at = 0  # as if some seconds had passed
-            return [*found, await of("ads")]
+            clock.seconds = 6
+            return [*found, await of("ads"), await of("ads")]
 
     with FakeEndpoint(behaviour=check) as endpoint:
-        search, refused, unknown, again = asyncio.run(ask(endpoint.url))
+        search, refused, unknown, twice, again = asyncio.run(ask(endpoint.url))
     assert isinstance(search, Answer)
     assert isinstance(again, Answer)
-    for failure in (refused, unknown):  # it waits, and is not the line's fault
+    for failure in (refused, unknown, twice):  # it waits, and is not the line's fault
         assert isinstance(failure, Failure)
         assert failure.fault is EndpointFault.UNAVAILABLE
-    assert seen == ["Bearer its own", "Bearer old", "Bearer new"]
+    assert seen == ["Bearer its own", "Bearer old", "Bearer old", "Bearer new"]
 
 
 def lines_body() -> bytes:
     return json.dumps(lines(1)[0].body).encode()
 
 
-def test_the_secret_is_read_again_when_it_is_time_or_a_key_is_refused() -> None:
+def test_a_rotated_key_is_found_and_aws_is_asked_rarely() -> None:
     """Red if a rotated key is found too late, AWS is asked for each request, or a failure loses keys."""
 
     async def go() -> None:
         secrets = Secrets({"ads": "one"})
-        keys = DoorKeys(secrets, SECRET)
+        keys = DoorKeys(secrets, SECRET, asyncio.get_running_loop().time)
         assert await asyncio.gather(*(keys.of("ads") for _ in range(9))) == ["one"] * 9
         assert (secrets.looks, secrets.asked[0]) == (1, SECRET)
         secrets.keys = {"ads": "two"}
-        keys.refused("another")
-        keys.refused("one")
+        await keys.refused("one")  # too soon
         assert await keys.of("ads") == "one"
         await asyncio.sleep(6)
+        await keys.refused("one")
         assert await keys.of("ads") == "two"
         secrets.keys, secrets.error = {"ads": "three"}, EndpointConnectionError(endpoint_url="https://sm")
         await asyncio.sleep(LOOK_SECONDS + 1)
