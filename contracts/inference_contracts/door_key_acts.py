@@ -10,7 +10,12 @@ from typing import Final
 
 from inference_contracts.door_audit import Act, Actor, AuditLog
 from inference_contracts.door_configuration import DoorBudget, DoorTeam
-from inference_contracts.door_key_table import BusyTableError, ChangedMeanwhileError, KeyTable
+from inference_contracts.door_key_table import (
+    BusyTableError,
+    ChangedMeanwhileError,
+    KeyTable,
+    UnreadableKeyError,
+)
 from inference_contracts.door_keys import KeyRecord, NewKey, key_hash, new_key
 from inference_contracts.json_record import JsonRecord
 
@@ -112,9 +117,13 @@ class KeyActs:
         """Return the keys, the newest first, also expired and revoked ones.
 
         team: Only those of this team.
+        Raises KeyRequestError if the table has an item that is no key.
         """
         wanted = [each for each in (self.team, team) if each is not None]
-        found = [each for each in self.table.all() if all(each.team == name for name in wanted)]
+        try:
+            found = [each for each in self.table.all() if all(each.team == name for name in wanted)]
+        except UnreadableKeyError as error:
+            raise KeyRequestError(str(error)) from error
         return sorted(found, key=lambda each: (each.created, each.id), reverse=True)
 
     def get(self, key_id: str) -> KeyRecord:

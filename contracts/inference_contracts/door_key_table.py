@@ -20,6 +20,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any, Final, Protocol
 
+from inference_contracts.door_configuration import DoorBudget
 from inference_contracts.door_keys import KeyRecord
 
 #: Partition key: the number of the bucket, as text.
@@ -56,10 +57,24 @@ _ATTEMPTS: Final = 10
 #: Seconds before the second attempt at most, and before any.
 _PAUSE, _LONGEST_PAUSE = 0.01, 0.5
 _FIELDS: Final = tuple(field.name for field in fields(KeyRecord))
+_BUDGET_FIELDS: Final = frozenset(field.name for field in fields(DoorBudget))
 
 
 class ChangedMeanwhileError(Exception):
     """Somebody else has changed the key since it was read, or has made one with its identifier."""
+
+
+class UnreadableKeyError(Exception):
+    """The table has an item of a key that is no record. The message names the key."""
+
+
+@dataclass(frozen=True, slots=True)
+class UnreadableKey:
+    """An item of the table that is no record of a key."""
+
+    id: str
+    change: int
+    reason: str
 
 
 class BusyTableError(Exception):
@@ -121,7 +136,18 @@ class KeyTable:
 
         bucket: One of `buckets`.
         change: Highest number that was seen. The records of the last `OVERLAP` numbers up to it follow again.
+        Raises UnreadableKeyError.
         """
+        for entry in self.entries_after(bucket, change):
+            if isinstance(entry, UnreadableKey):
+                raise UnreadableKeyError(
+                    f"table {self.name}: the item with bucket {bucket} and id {entry.id!r} is no key "
+                    f"({entry.reason}); delete the item, and make the key anew"
+                )
+            yield entry
+
+    def entries_after(self, bucket: str, change: int) -> Iterator[KeyRecord | UnreadableKey]:
+        """Yield what `changes_after` yields, and items that are no records in their place."""
         asked: dict[str, Any] = {
             "TableName": self.name,
             "IndexName": CHANGE_INDEX,
@@ -132,17 +158,17 @@ class KeyTable:
                 "#bucket": BUCKET_ATTRIBUTE,
                 "#change": CHANGE_ATTRIBUTE,
                 "#record": RECORD_ATTRIBUTE,
+                "#id": ID_ATTRIBUTE,
             },
             "ExpressionAttributeValues": {
                 ":bucket": {"S": bucket},
                 ":change": {"N": str(max(0, change - OVERLAP))},
             },
-            "ProjectionExpression": "#record",
+            "ProjectionExpression": "#record, #id, #change",
         }
         while True:
             page = self.client.query(**asked)
-            for item in page["Items"]:
-                yield _read(item)
+            yield from map(_entry, page["Items"])
             if "LastEvaluatedKey" not in page:
                 return
             asked["ExclusiveStartKey"] = page["LastEvaluatedKey"]
@@ -240,4 +266,15 @@ class KeyTable:
 def _read(item: Mapping[str, Any]) -> KeyRecord:
     """Return the record of an item, without what a newer release has added: commands are upgraded first."""
     values = json.loads(item[RECORD_ATTRIBUTE]["S"])
+    budget = values.get("budget")
+    if isinstance(budget, dict):
+        values["budget"] = {name: budget[name] for name in budget.keys() & _BUDGET_FIELDS}
     return KeyRecord.from_values({name: values[name] for name in _FIELDS if name in values})
+
+
+def _entry(item: Mapping[str, Any]) -> KeyRecord | UnreadableKey:
+    try:
+        return _read(item)
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
+        reason = f"{type(error).__name__}: {error}"
+        return UnreadableKey(item[ID_ATTRIBUTE]["S"], int(item[CHANGE_ATTRIBUTE]["N"]), reason)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import sys
 import time
 from collections.abc import Callable
 from typing import Final
@@ -11,22 +13,32 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from front_door.trouble import Trouble
 from front_door.wrong_keys import WrongKeys
-from inference_contracts.door_key_table import KeyTable, buckets
+from inference_contracts.door_key_table import KeyTable, UnreadableKey, buckets
 from inference_contracts.door_keys import KeyRecord
 
 #: A key that is revoked must be refused within five seconds, so changes are asked for more often.
 _POLL_SECONDS: Final = 1.0
+#: How often keys that have expired are forgotten: all keys are looked at.
+_FORGET_SECONDS: Final = 60.0
 
 
 class KeySnapshot:
-    """All keys, by their identifiers.
+    """All keys that may be valid, by their identifiers. The table keeps those that are revoked or expired.
 
     table: The table. None if callers have no keys.
     clock: A clock that only goes forward, in seconds.
+    now: Seconds since 1970.
     """
 
-    def __init__(self, table: KeyTable | None, clock: Callable[[], float] = time.monotonic) -> None:
-        self._table, self._clock = table, clock
+    def __init__(
+        self,
+        table: KeyTable | None,
+        clock: Callable[[], float] = time.monotonic,
+        now: Callable[[], float] = time.time,
+    ) -> None:
+        self._table, self._clock, self._now = table, clock, now
+        self._unreadable: dict[str, str] = {}
+        self._forgot_at = clock()
         self._keys: dict[str, KeyRecord] = {}
         self._seen = dict.fromkeys(buckets(), 0)
         self._read_at: float | None = None
@@ -36,6 +48,11 @@ class KeySnapshot:
     def get(self, identifier: str) -> KeyRecord | None:
         """Return a key. None if there is none."""
         return self._keys.get(identifier)
+
+    @property
+    def unreadable(self) -> int:
+        """Number of keys whose items cannot be read. They are refused, the others are not."""
+        return len(self._unreadable)
 
     @property
     def age_seconds(self) -> float:
@@ -60,11 +77,27 @@ class KeySnapshot:
         assert self._table is not None  # noqa: S101 -- for the type checker
         started = self._clock()
         for bucket in self._seen:
-            for record in self._table.changes_after(bucket, self._seen[bucket]):
-                if record.revoked is None:
-                    self._keys[record.id] = record
-                else:
-                    # It is refused as an unknown one is, and does not take memory for good.
-                    self._keys.pop(record.id, None)
-                self._seen[bucket] = max(self._seen[bucket], record.change)
+            for entry in self._table.entries_after(bucket, self._seen[bucket]):
+                self._take(entry)
+                self._seen[bucket] = max(self._seen[bucket], entry.change)
         self._read_at = started
+        if started - self._forgot_at >= _FORGET_SECONDS:
+            self._forgot_at, now = started, self._now()
+            # In one step: decisions read it in another thread.
+            self._keys = {name: each for name, each in self._keys.items() if each.expires > now}
+
+    def _take(self, entry: KeyRecord | UnreadableKey) -> None:
+        if isinstance(entry, UnreadableKey):
+            # Nobody knows whether it was revoked.
+            self._keys.pop(entry.id, None)
+            if self._unreadable.get(entry.id) != entry.reason:
+                self._unreadable[entry.id] = entry.reason
+                event = {"event": "API key not read", "key": entry.id, "reason": entry.reason}
+                print(json.dumps(event), file=sys.stderr, flush=True)
+            return
+        self._unreadable.pop(entry.id, None)
+        if entry.revoked is None and entry.expires > self._now():
+            self._keys[entry.id] = entry
+        else:
+            # It is refused as an unknown one is, and does not take memory for good.
+            self._keys.pop(entry.id, None)

@@ -209,6 +209,7 @@ class Replica:
             "Age of the API keys as they are known",
             lambda: self._keys.age_seconds,
         )
+        gauge("keys_unreadable", "API keys whose items cannot be read", lambda: self._keys.unreadable)
         gauge("store_lost_seconds", "Time for which the store has not answered", self._store.lost_seconds)
         gauge("clocks_differ", "Whether the store's clock is minutes away", lambda: self.ledger.clocks_differ)
         gauge("open_requests", "Requests in progress", lambda: len(self._opened))

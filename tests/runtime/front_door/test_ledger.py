@@ -185,8 +185,8 @@ def test_a_budget_that_is_newer_than_a_reservation_has_nothing_to_give_back(
     """Red if a project whose budget is added gets room that nobody has taken."""
     team, project = "red", DoorBudget("project", "red/p", nano_per_day=5, requests_at_once=1)
     before = slot(nano_per_day=100)
-    after = Budgets(a_configuration(DoorBudget("team", "red", nano_per_day=100), project))
-    after = after.of_caller(team, "p", None)
+    budgets = Budgets(a_configuration(DoorBudget("team", "red", nano_per_day=100), project))
+    after = budgets.of_caller(team, "p", None)
 
     async def act(ledger: Ledger) -> None:
         found = await reserve(ledger, before, 50, "old")

@@ -12,15 +12,16 @@ from typing import Any
 
 import pytest
 from front_door.asked_request import RefusedError
-from front_door.callers import Callers, DoorCaller
+from front_door.callers import OLDEST_SNAPSHOT_SECONDS, Callers, DoorCaller
 from front_door.key_snapshot import KeySnapshot
 from front_door.refusals import DoorRefusal
 from front_door.wrong_keys import MOST_ADDRESSES, MOST_WRONG, WINDOW_SECONDS, WrongKeys
 
-from inference_contracts.door_configuration import DoorConfiguration, DoorIssuer
-from inference_contracts.door_key_acts import KeyActs, KeyRequest
+from inference_contracts.door_configuration import DoorBudget, DoorConfiguration, DoorIssuer
+from inference_contracts.door_key_acts import KeyActs, KeyRequest, KeyRequestError
+from inference_contracts.door_key_table import bucket_of
 from inference_contracts.door_keys import new_key
-from tests.runtime.front_door.keys.key_tables import ACCOUNT, DAY, NOW, RULES
+from tests.runtime.front_door.keys.key_tables import ACCOUNT, DAY, NOW, RULES, TABLE
 
 ISSUER = "https://0a1b2c3d.tokens.sts.global.api.aws"
 AUDIENCE = "https://api.models.example.com"
@@ -54,7 +55,7 @@ def clock() -> Clock:
 
 @pytest.fixture
 def keys(acts: KeyActs, clock: Clock) -> KeySnapshot:
-    return KeySnapshot(acts.table, clock)
+    return KeySnapshot(acts.table, clock, clock)
 
 
 @pytest.fixture
@@ -115,9 +116,64 @@ def test_both_secrets_of_a_rotated_key_are_valid_until_the_overlap_ends(
 def test_an_expired_key_is_refused(acts: KeyActs, keys: KeySnapshot, callers: Callers, clock: Clock) -> None:
     secret = secret_of(acts, days=1)
     keys.refresh()
+    caller = callers.identify(with_key(secret))
     clock.now += DAY
     keys.refresh()
     assert refusal(callers, with_key(secret)).code == "invalid_api_key"
+    # Nor does it take memory; the table keeps it.
+    assert keys.get(caller.key or "") is None
+    assert [each.id for each in acts.table.all()] == [caller.key]
+
+
+def test_a_key_that_cannot_be_read_is_refused_and_the_others_are_not(
+    acts: KeyActs,
+    keys: KeySnapshot,
+    callers: Callers,
+    clock: Clock,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Red if one item of the table stops the reading of all, or if what was known of its key stays valid."""
+    bad = secret_of(acts)
+    keys.refresh()
+    broken = callers.identify(with_key(bad)).key or ""
+    place = {"bucket": {"S": bucket_of(broken)}, "id": {"S": broken}}
+    client: Any = acts.table.client
+    whole = client.get_item(TableName=TABLE, Key=place)["Item"]
+    good = [secret_of(acts, name=f"ci {number}") for number in range(8)]
+    for content in ("{", '{"id": "x"}', '{"id": "x", "budget": 5}'):
+        client.put_item(TableName=TABLE, Item={**whole, "record": {"S": content}})
+        keys.refresh()
+    clock.now += OLDEST_SNAPSHOT_SECONDS
+    keys.refresh()
+    assert [callers.identify(with_key(each)).team for each in good] == ["search"] * 8
+    assert refusal(callers, with_key(bad)).code == "invalid_api_key"
+    assert keys.unreadable == 1
+    lines = [json.loads(line) for line in capsys.readouterr().err.splitlines()]
+    assert [(each["event"], each["key"]) for each in lines] == [("API key not read", broken)] * 3
+    # Who administers keys is told which item it is.
+    with pytest.raises(KeyRequestError, match=broken):
+        acts.list()
+    client.put_item(TableName=TABLE, Item=whole)
+    keys.refresh()
+    assert callers.identify(with_key(bad)).key == broken
+    assert keys.unreadable == 0
+
+
+def test_a_budget_of_a_newer_release_does_not_make_its_key_unreadable(
+    acts: KeyActs, keys: KeySnapshot, callers: Callers
+) -> None:
+    secret = secret_of(acts, budget=DoorBudget("key", "", nano_per_day=5))
+    key = next(acts.table.all())
+    place = {"bucket": {"S": bucket_of(key.id)}, "id": {"S": key.id}}
+    client: Any = acts.table.client
+    item = client.get_item(TableName=TABLE, Key=place)["Item"]
+    values = json.loads(item["record"]["S"])
+    values["budget"]["later"] = 1
+    client.put_item(TableName=TABLE, Item={**item, "record": {"S": json.dumps(values)}})
+    keys.refresh()
+    budget = callers.identify(with_key(secret)).budget
+    assert budget is not None
+    assert budget.nano_per_day == 5
 
 
 def test_who_tries_many_keys_is_told_to_wait(

@@ -55,7 +55,7 @@ class Asked:
     """A policy that decides, with the keys of a table and a ledger without budgets."""
 
     def __init__(self, table: KeyTable, configuration: DoorConfiguration) -> None:
-        self.keys = KeySnapshot(table, lambda: float(NOW))
+        self.keys = KeySnapshot(table, lambda: float(NOW), lambda: float(NOW))
         self.keys.refresh()
         known = replace(
             Known.of(configuration, self.keys), callers=Callers(configuration, self.keys, lambda: float(NOW))
