@@ -42,8 +42,8 @@ class Actor:
 
     arn: str
     """ARN of the principal: for a role, of its session."""
-    way: Literal["command", "api"]
-    """Whether `blueprints keys` or the API was used."""
+    way: Literal["command", "api", "rotation"]
+    """Whether `blueprints keys` or the API was used, or the function that rotates the platform's own keys."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -178,6 +178,11 @@ class KeyActs:
         Raises KeyRequestError if the key does not exist, or is not valid, or still has an old secret.
         """
         before = self._valid(key_id, now)
+        if before.caller is not None:
+            raise KeyConflictError(
+                f"key {key_id}: belongs to the platform's own programs ({before.name}), whose secret AWS "
+                "Secrets Manager rotates; 'aws secretsmanager rotate-secret' does so at once"
+            )
         most = self.rules.rotation_hours
         hours = most if overlap_hours is None else overlap_hours
         if not 0 <= hours <= most:
@@ -211,29 +216,19 @@ class KeyActs:
         before = self.get(key_id)
         if before.revoked is not None:
             return KeyChange(before)
+        if before.caller is not None and self.team is not None:
+            raise KeyConflictError(
+                f"key {key_id}: belongs to the platform's own programs ({before.name}); only the platform's "
+                "owner may revoke it"
+            )
         return self._do("revoke", before, replace(before, revoked=int(now)), now=now)
 
     def _do(
         self, act: Act, before: KeyRecord | None, after: KeyRecord, *, now: float, made: NewKey | None = None
     ) -> KeyChange:
         """Change a key between the two records of the act."""
-        begun = self.audit.begin(self.actor, act, before=before, after=after, now=now)
-        try:
-            written = self.table.put(after, before=before)
-        except ChangedMeanwhileError as error:
-            refusal = f"key {after.id}: somebody else changed it just now; nothing was done, repeat it"
-            self.audit.end(begun, after=None, reason=refusal)
-            raise KeyConflictError(refusal) from error
-        except BusyTableError as error:
-            refusal = "too many keys are changed at the same time; nothing was done, repeat it"
-            self.audit.end(begun, after=None, reason=refusal)
-            raise KeyConflictError(refusal) from error
-        secret = None if made is None else made.secret
-        try:
-            self.audit.end(begun, after=written)
-        except Exception as error:  # noqa: BLE001 - the key is changed, and its secret must reach the caller
-            return KeyChange(written, secret, f"{type(error).__name__}: {error}")
-        return KeyChange(written, secret)
+        change = write_key(self.table, self.audit, self.actor, act, before=before, after=after, now=now)
+        return replace(change, secret=None if made is None else made.secret)
 
     def _valid(self, key_id: str, now: float) -> KeyRecord:
         found = self.get(key_id)
@@ -247,7 +242,8 @@ class KeyActs:
 
     def _problems_of_others(self, request: KeyRequest, now: float) -> Iterator[str]:
         """Yield that the team has too many keys, or one of this name, perhaps of a cut-off command."""
-        valid = [each for each in self.list(team=request.team) if each.hashes_at(now)]
+        own = (each for each in self.list(team=request.team) if each.caller is None)
+        valid = [each for each in own if each.hashes_at(now)]
         if len(valid) >= MOST_KEYS:
             yield f"team {request.team} has {len(valid)} valid keys, allowed are {MOST_KEYS}; revoke some"
         for each in valid:
@@ -256,6 +252,38 @@ class KeyActs:
                     f"name: {each.team} has the key {each.id} of this name since {shown_time(each.created)}; "
                     "take another name, rotate that key if its secret was lost, or revoke it"
                 )
+
+
+def write_key(
+    table: KeyTable,
+    audit: AuditLog,
+    actor: Actor,
+    act: Act,
+    *,
+    before: KeyRecord | None,
+    after: KeyRecord,
+    now: float,
+) -> KeyChange:
+    """Write the record of a key between the two records of the act.
+
+    Raises KeyConflictError if somebody else has changed it.
+    """
+    begun = audit.begin(actor, act, before=before, after=after, now=now)
+    try:
+        written = table.put(after, before=before)
+    except ChangedMeanwhileError as error:
+        refusal = f"key {after.id}: somebody else changed it just now; nothing was done, repeat it"
+        audit.end(begun, after=None, reason=refusal)
+        raise KeyConflictError(refusal) from error
+    except BusyTableError as error:
+        refusal = "too many keys are changed at the same time; nothing was done, repeat it"
+        audit.end(begun, after=None, reason=refusal)
+        raise KeyConflictError(refusal) from error
+    try:
+        audit.end(begun, after=written)
+    except Exception as error:  # noqa: BLE001 - the key is changed, and its secret must reach the caller
+        return KeyChange(written, None, f"{type(error).__name__}: {error}")
+    return KeyChange(written)
 
 
 def request_problems(request: KeyRequest, rules: KeyRules, *, only_team: str | None = None) -> Iterator[str]:

@@ -29,6 +29,7 @@ def key_document(record: KeyRecord, now: float) -> dict[str, Any]:
     return {
         "id": record.id,
         "name": record.name,
+        "caller": record.caller,
         "team": record.team,
         "project": record.project,
         "models": None if record.models is None else list(record.models),

@@ -10,7 +10,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Final, Literal, get_args
+
+from inference_contracts.json_record import JsonRecord
 
 #: A part of the platform that calls models.
 PlatformCaller = Literal["batch", "streaming", "canary"]
@@ -23,6 +26,46 @@ SECRET_VARIABLE: Final = "DOOR_KEYS_SECRET"  # noqa: S105 -- the name of a varia
 LOOK_SECONDS: Final = 600
 #: Team that the canary's requests are charged to. No team of a blueprint has this name, and it has no budget.
 PLATFORM_TEAM: Final = "_platform"
+
+
+#: Tag of a secret: the owner of its keys, as `KeyOwner.tag`.
+OWNER_TAG: Final = "inference-blueprints:door-keys"
+#: Days between two rotations, and days after which a key expires that was not rotated any more.
+ROTATION_DAYS: Final = 30
+EXPIRY_DAYS: Final = 90
+#: Hours for which the old key stays valid after a rotation.
+OVERLAP_HOURS: Final = 24
+#: Variables of the function that rotates: names of the table of keys and of the bucket with the record of
+#: administration, `metadata.name`, and the file with `KeyOwners` beside its code.
+ROTATION_TABLE: Final = "KEY_ROTATION_TABLE"
+ROTATION_AUDIT_BUCKET: Final = "KEY_ROTATION_AUDIT_BUCKET"
+ROTATION_PLATFORM: Final = "KEY_ROTATION_PLATFORM"
+ROTATION_OWNERS: Final = "KEY_ROTATION_OWNERS"
+
+
+@dataclass(frozen=True, slots=True)
+class KeyOwner(JsonRecord):
+    """A program of the platform with the keys in one secret."""
+
+    caller: PlatformCaller
+    name: str
+    """`caller`, `name`: Batch, the canary, or the streaming job of this name."""
+    teams: tuple[str, ...]
+    """Teams that its requests are charged to, each with a key."""
+    models: tuple[str, ...]
+    """Names of its models at the front door, which each of its keys may use."""
+
+    @property
+    def tag(self) -> str:
+        """How its secret is tagged, and what people call its keys."""
+        return f"{self.caller}/{self.name}" if self.name else self.caller
+
+
+@dataclass(frozen=True, slots=True)
+class KeyOwners(JsonRecord):
+    """All programs of a platform that have keys."""
+
+    owners: tuple[KeyOwner, ...]
 
 
 def way_model(caller: PlatformCaller, name: str, deployment: str = "") -> str:

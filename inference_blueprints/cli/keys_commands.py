@@ -201,7 +201,7 @@ def _print_table(found: list[KeyRecord], now: float) -> None:
             each.id,
             each.team,
             each.project or "-",
-            each.name,
+            f"{each.name} (platform's own)" if each.caller else each.name,
             "all" if each.models is None else ", ".join(each.models),
             key_state(each, now),
             shown_time(each.expires),

@@ -18,7 +18,7 @@ from inference_blueprints.serving.traffic import (
 )
 from inference_blueprints.spec.derived import behind_the_door, queue_rates
 from inference_blueprints.spec.types import FrontDoorModel, FrontDoorTarget, Model, Rates, Spec
-from inference_contracts.platform_keys import PLATFORM_TEAM, PlatformCaller, way_model
+from inference_contracts.platform_keys import PLATFORM_TEAM, KeyOwner, PlatformCaller, way_model
 from inference_contracts.records import dataclass
 
 #: Priority of the requests of each caller while there is no room for all.
@@ -49,19 +49,6 @@ class DoorWay:
     def priority(self) -> int:
         """Priority of its requests."""
         return _PRIORITIES[self.caller]
-
-
-@dataclass(frozen=True, slots=True)
-class KeyOwner:
-    """A program of the platform with the keys in one secret."""
-
-    caller: PlatformCaller
-    name: str
-    """`caller`, `name`: As `DoorWay.owner`."""
-    teams: tuple[str, ...]
-    """Teams that its requests are charged to, each with a key."""
-    models: tuple[str, ...]
-    """Names of its models at the front door, which each of its keys may use."""
 
 
 def public_models(spec: Spec) -> Sequence[FrontDoorModel]:

@@ -11,12 +11,12 @@ import yaml
 
 from inference_blueprints.loading import load_blueprint, parse_blueprint
 from inference_blueprints.resources import blueprints_directory
-from inference_blueprints.serving.front_door.ways import KeyOwner, key_owners
+from inference_blueprints.serving.front_door.ways import key_owners
 from inference_blueprints.serving.plan import build_plan
 from inference_blueprints.spec.types import Blueprint
 from inference_contracts.door_configuration import DoorModel
 from inference_contracts.errors import BlueprintError
-from inference_contracts.platform_keys import PLATFORM_TEAM
+from inference_contracts.platform_keys import PLATFORM_TEAM, KeyOwner
 from tests.unit.serving.test_door_plan import TEXT, changed, door_of
 from tests.unit.serving.test_door_size import with_own_queue, with_queue
 

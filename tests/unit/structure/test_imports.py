@@ -51,6 +51,7 @@ ALLOWED = {
     "runtime/front_door": {"front_door", "signals", CONTRACTS},
     "runtime/door_reconciliation": {"door_reconciliation", CONTRACTS},
     "runtime/key_api": {"key_api", CONTRACTS},
+    "runtime/key_rotation": {"key_rotation", CONTRACTS},
     "runtime/batch": {"batch", "signals", CONTRACTS},
     "runtime/streaming": {"streaming", "signals", CONTRACTS},
     # What the controllers share, and the controllers, which bring their pure decisions.
@@ -87,7 +88,15 @@ PROGRAMS = (
     *("batch", "benchmark", "canary", "capacity_shift", "certificate_files", "gpu_health", "image_build"),
     "operations",
     *("discovery_roles", "door_certificates", "request_filter", "signals", "streaming", "task_start"),
-    *("door_reconciliation", "front_door", "key_api", "task_targets", "watched_object", "weights"),
+    *(
+        "door_reconciliation",
+        "front_door",
+        "key_api",
+        "key_rotation",
+        "task_targets",
+        "watched_object",
+        "weights",
+    ),
 )
 #: Folders of the packages that other code imports.
 PACKAGES = (
