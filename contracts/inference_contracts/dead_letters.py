@@ -97,6 +97,7 @@ EVENT_REASONS: Final = {
 VERSION_REASONS: Final = {
     "timeout": "the model gave no answer in time",
     "endpoint": "the endpoint could not be reached or refused the request",
+    "budget": "the budget of the team was spent until the session was too old",
     "answer": "the answer of the model does not have the form that the job asks for",
 }
 REASONS: Final = EVENT_REASONS | VERSION_REASONS

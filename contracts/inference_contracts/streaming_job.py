@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, is_dataclass
-from typing import Any, Final, Literal, NamedTuple, Self, get_type_hints
+from typing import Any, Final, Literal, NamedTuple, Self, get_args, get_type_hints
 
 #: Prefixes in the bucket of the signals' history.
 STREAMING_HISTORY_PREFIX: Final = "streaming-history/"
@@ -212,13 +212,25 @@ class StreamedRequest:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class JobDoor:
+    """A front door that a job sends its requests through, as `platform_keys` says."""
+
+    model: str
+    """What the door calls the job's model."""
+    team: str
+    """Team that pays."""
+    secret: str
+    """ARN of the secret with that team's key."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class JobEndpoint:
     """The model's endpoint, and how it is called."""
 
     url: str
     """Address of the OpenAI API, without ``/v1``."""
     authentication: EndpointAuthentication
-    """How calls are authenticated."""
+    """``bearer`` with a front door, else ``none``."""
     deadline_millis: int
     """Milliseconds for a call with all its attempts."""
     attempts: int
@@ -230,6 +242,8 @@ class JobEndpoint:
     max_age_millis: int | None = None
     """Milliseconds from the newest event of a session for which its prompt waits while the model answers
     nobody; None for a dead letter at the deadline."""
+    door: JobDoor | None = None
+    """The front door that the address is of; None for the model's own address."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -310,7 +324,7 @@ class StreamingJobConfiguration:
 
 #: Keys that came with later releases. Left out without a value, so that the document of a job without them
 #: stays the same, and is one that earlier releases read.
-_LATER: Final = frozenset({"more_topics", "shard", "max_age_millis"})
+_LATER: Final = frozenset({"more_topics", "shard", "max_age_millis", "door"})
 
 
 def _document(part: Any) -> dict[str, Any]:
@@ -342,7 +356,7 @@ def _part(kind: Any, found: Any, path: str) -> Any:
 
 
 def _value(kind: Any, found: Any, path: str) -> Any:
-    kind = JobShard if kind == JobShard | None else kind
+    kind = next((each for each in get_args(kind) if is_dataclass(each)), kind)
     if is_dataclass(kind):
         return _part(kind, found, path)
     return tuple(found) if isinstance(found, list) else found

@@ -7,6 +7,7 @@ from inference_blueprints.spec.types import StreamingJob
 from inference_contracts.prompt_template import template_tree
 from inference_contracts.streaming_job import (
     IamAuthentication,
+    JobDoor,
     JobEndpoint,
     JobHistory,
     JobKafka,
@@ -34,6 +35,7 @@ def job_configuration(
     store: JobSignalStore,
     history_uri: str,
     shard: JobShard | None = None,
+    door: JobDoor | None = None,
 ) -> StreamingJobConfiguration:
     """Return the configuration of a job.
 
@@ -41,6 +43,7 @@ def job_configuration(
     platform: Name of the blueprint.
     bootstrap_servers, kafka_authentication: Brokers, and how they know the job.
     endpoint_url: Address of the model's OpenAI API, without ``/v1``.
+    door: The front door, if the address is one.
     history_uri: Folder of the history, ``s3a://`` or ``file:///``.
     shard: Which of the job's applications it is; None for a job that reads all partitions.
     """
@@ -82,12 +85,13 @@ def job_configuration(
         ),
         endpoint=JobEndpoint(
             url=endpoint_url,
-            authentication="none",
+            authentication="bearer" if door else "none",
             deadline_millis=job.deadline_millis,
             attempts=_ATTEMPTS,
             max_in_flight=size.max_in_flight,
             max_in_flight_per_subtask=size.max_in_flight_per_subtask,
             max_age_millis=job.max_age_seconds * MILLISECONDS_PER_SECOND or None,
+            door=door,
         ),
         signal=JobSignal(name=job.signal.name, ttl_seconds=job.signal.ttl_seconds, store=store),
         history=JobHistory(uri=history_uri),

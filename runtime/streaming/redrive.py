@@ -285,7 +285,11 @@ def handle(event: Mapping[str, Any], _context: object) -> dict[str, Any]:
     redrive = Redrive(
         job,
         order,
-        ask=LetterModel(job, connections=_WORKERS),
+        ask=LetterModel(
+            job,
+            connections=_WORKERS,
+            secrets=boto3.client("secretsmanager") if job.endpoint.door else None,
+        ),
         store=VersionedStore(client, job.signal.name),
         history=AnswerHistory(boto3.client("s3"), job.history.uri),
         send=writer.write if writer else _refuse,

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from inference_contracts.streaming_job import JobShard, StreamingJobConfiguration
+from inference_contracts.streaming_job import JobDoor, JobShard, StreamingJobConfiguration
 
 EXAMPLE = (Path(__file__).parent / "job.json").read_text(encoding="utf-8")
 
@@ -43,7 +43,9 @@ def test_later_keys_are_left_out_without_a_value() -> None:
     found = json.loads(EXAMPLE)
     found["kafka"] |= {"moreTopics": ["carts"], "shard": {"index": 1, "count": 3}}
     found["endpoint"]["maxAgeMillis"] = 900_000
+    found["endpoint"]["door"] = {"model": "streaming:shopper", "team": "ads", "secret": "arn"}
     made = StreamingJobConfiguration.from_json(json.dumps(found))
     assert (made.kafka.more_topics, made.kafka.shard) == (("carts",), JobShard(index=1, count=3))
+    assert made.endpoint.door == JobDoor(model="streaming:shopper", team="ads", secret="arn")  # noqa: S106
     assert json.loads(made.to_json()) == found
     assert StreamingJobConfiguration.from_json(made.to_json()) == made

@@ -64,6 +64,15 @@ final class AnswerReader {
         return text;
     }
 
+    /** Finds the code in a refusal of OpenAI's form; empty without one. */
+    static String code(byte[] body) {
+        try {
+            return Json.MAPPER.readTree(body).path("error").path("code").asText("").replace("null", "");
+        } catch (IOException plain) {
+            return "";
+        }
+    }
+
     static EndpointException invalid(String message, Throwable cause) {
         String shortened = EndpointException.shorten(message);
         return EndpointException.of(EndpointException.Reason.INVALID_ANSWER, shortened, cause);

@@ -3,6 +3,7 @@ package inferenceblueprints.endpoint;
 import java.net.http.HttpClient;
 import java.net.http.HttpRequest;
 import java.net.http.HttpResponse;
+import java.util.Map;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.atomic.AtomicBoolean;
 
@@ -12,6 +13,8 @@ final class Attempt {
     private static final int OK = 200;
 
     final int number;
+    /** What says who calls. */
+    Map<String, String> authentication = Map.of();
     private final Call call;
     private final AtomicBoolean over = new AtomicBoolean();
     private StreamedAnswer streamed;
@@ -98,6 +101,7 @@ final class Attempt {
             throw EndpointException.status(
                     info.statusCode(),
                     AnswerReader.detail(bytes),
+                    AnswerReader.code(bytes),
                     RetryDelay.asked(info.headers(), java.time.Instant.now()));
         }
         if (streamed != null) {

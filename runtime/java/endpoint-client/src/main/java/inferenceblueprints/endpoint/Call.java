@@ -23,6 +23,8 @@ import javax.net.ssl.SSLException;
  * <p>The state changes under the lock of this object. Requests are sent and cancelled, and results completed, outside it.
  */
 final class Call {
+    private static final int UNAUTHORIZED = 401;
+
     private final Transport transport;
     private final ModelRequest request;
     private final byte[] body;
@@ -42,6 +44,7 @@ final class Call {
     private int lastCost;
     private long firstByteNanos = -1;
     private boolean delivered;
+    private boolean asksWhoCalls;
     private boolean done;
 
     /** @param onText gets the parts of a streamed answer; null for a complete one */
@@ -147,7 +150,7 @@ final class Call {
             Duration remaining = transport.breaker().remaining();
             String message = "the endpoint failed too often; next attempt in " + remaining.toMillis() + " ms";
             if (!hedge) {
-                finish(null, new EndpointException(Reason.CIRCUIT_OPEN, message, 0, remaining, lastFailure));
+                finish(null, EndpointException.circuitOpen(message, remaining, lastFailure));
             }
             return;
         }
@@ -163,22 +166,23 @@ final class Call {
             running.add(attempt);
         }
         try {
-            attempt.send(transport.http(), wire(attempt.number, hedge));
+            attempt.send(transport.http(), wire(attempt, hedge));
         } catch (RuntimeException error) {
             ended(attempt, null, error);
         }
     }
 
-    private HttpRequest wire(int number, boolean hedge) {
+    private HttpRequest wire(Attempt attempt, boolean hedge) {
         Settings settings = transport.settings();
         Map<String, String> headers = new LinkedHashMap<>();
         headers.put("Content-Type", "application/json");
         headers.put("Accept", isStreamed() ? "text/event-stream" : "application/json");
         headers.put(RequestHeaders.REQUEST_ID, transport.requestId());
         headers.putAll(request.routing());
-        observations.attempt(number, hedge, headers::put);
+        observations.attempt(attempt.number, hedge, headers::put);
         var uri = isChat() ? transport.chat() : transport.completions();
-        headers.putAll(settings.authentication.headers(uri, Map.copyOf(headers), body));
+        attempt.authentication = settings.authentication.headers(uri, Map.copyOf(headers), body);
+        headers.putAll(attempt.authentication);
         HttpRequest.Builder builder = HttpRequest.newBuilder(uri);
         headers.forEach(builder::header);
         return builder.POST(HttpRequest.BodyPublishers.ofByteArray(body)).build();
@@ -216,6 +220,7 @@ final class Call {
         EndpointException failure = error == null ? null : failure(error);
         record(failure);
         Duration delay = null;
+        boolean unknown = false;
         int paid = 0;
         synchronized (this) {
             boolean lost = !running.remove(attempt);
@@ -228,6 +233,8 @@ final class Call {
                 if (!running.isEmpty()) {
                     return; // the other attempt may still answer
                 }
+                unknown = failure.status() == UNAUTHORIZED && !asksWhoCalls;
+                asksWhoCalls |= unknown;
                 delay = retryDelay(failure);
             } else {
                 paid = lastCost;
@@ -236,11 +243,27 @@ final class Call {
         if (failure == null) {
             transport.budget().succeeded(paid);
             finish(answer, null);
+        } else if (unknown) {
+            authenticate(attempt, failure);
         } else if (delay == null) {
             finish(null, failure);
         } else {
             timer(delay.toNanos(), () -> send(false));
         }
+    }
+
+    /** Sends the request once more at once, if the authentication has another proof of who calls. */
+    private void authenticate(Attempt attempt, EndpointException failure) {
+        // A source of tokens may block, and this thread belongs to the client.
+        CompletableFuture.supplyAsync(
+                        () -> transport.settings().authentication.refused(attempt.authentication))
+                .whenComplete((again, error) -> {
+                    if (error == null && again) {
+                        send(false);
+                    } else {
+                        finish(null, failure);
+                    }
+                });
     }
 
     /** Returns the time before the next retry, or null if there is none. The caller holds the lock. */

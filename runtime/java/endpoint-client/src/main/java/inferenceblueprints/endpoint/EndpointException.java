@@ -36,34 +36,43 @@ public final class EndpointException extends RuntimeException {
     private final Reason reason;
     /** Status of the answer, or 0. */
     private final int status;
+    /** The endpoint's code of the refusal; empty for none. */
+    private final String code;
     /** Time to wait, or null. */
     private final transient Duration retryAfter;
 
-    EndpointException(Reason reason, String message, int status, Duration retryAfter, Throwable cause) {
+    private EndpointException(
+            Reason reason, String message, int status, String code, Duration retryAfter, Throwable cause) {
         super(reason + ": " + message, cause);
         this.words = message;
         this.reason = reason;
         this.status = status;
+        this.code = code;
         this.retryAfter = retryAfter;
     }
 
     static EndpointException of(Reason reason, String message) {
-        return new EndpointException(reason, message, 0, null, null);
+        return of(reason, message, null);
     }
 
     static EndpointException of(Reason reason, String message, Throwable cause) {
-        return new EndpointException(reason, message, 0, null, cause);
+        return new EndpointException(reason, message, 0, "", null, cause);
     }
 
-    static EndpointException status(int status, String detail, Duration retryAfter) {
+    static EndpointException circuitOpen(String message, Duration remaining, Throwable cause) {
+        return new EndpointException(Reason.CIRCUIT_OPEN, message, 0, "", remaining, cause);
+    }
+
+    static EndpointException status(int status, String detail, String code, Duration retryAfter) {
         boolean passing = status == 408 || status == 429 || status == 502 || status == 503 || status == 504;
         String message = "the endpoint answered " + status + (detail.isBlank() ? "" : ": " + shorten(detail));
-        return new EndpointException(passing ? Reason.UNAVAILABLE : Reason.REFUSED, message, status, retryAfter, null);
+        return new EndpointException(
+                passing ? Reason.UNAVAILABLE : Reason.REFUSED, message, status, code, retryAfter, null);
     }
 
     /** Returns the same failure with the stack of this thread, which shows the caller's line. */
     EndpointException onThisThread() {
-        return new EndpointException(reason, words, status, retryAfter, this);
+        return new EndpointException(reason, words, status, code, retryAfter, this);
     }
 
     static String shorten(String text) {
@@ -87,6 +96,16 @@ public final class EndpointException extends RuntimeException {
      */
     public int status() {
         return status;
+    }
+
+    /**
+     * Returns the endpoint's own name of a refusal, which OpenAI's API calls {@code code}, such as
+     * {@code insufficient_quota}. Two refusals with the same status may have different codes.
+     *
+     * @return the code, or empty if the answer has none
+     */
+    public Optional<String> code() {
+        return code.isEmpty() ? Optional.empty() : Optional.of(code);
     }
 
     /**

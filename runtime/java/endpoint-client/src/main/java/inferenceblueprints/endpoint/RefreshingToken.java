@@ -23,7 +23,8 @@ import java.util.function.Supplier;
  *
  * <p>Only the first call waits for the source, and one after a time without calls that was longer than the token's life. After
  * two thirds of its life, a token is replaced in the background. If the source fails then, the old token is used as long as it
- * is valid, and the source is asked again after {@value #RETRY_SECONDS} seconds.
+ * is valid, and the source is asked again after {@value #RETRY_SECONDS} seconds. A token that the endpoint refuses with 401 is
+ * replaced at once, at most once in {@value #RETRY_SECONDS} seconds.
  */
 public final class RefreshingToken implements Supplier<String> {
     private static final int RETRY_SECONDS = 5;
@@ -79,7 +80,7 @@ public final class RefreshingToken implements Supplier<String> {
         }
     }
 
-    private record Held(Token token, Instant refresh) {}
+    private record Held(Token token, Instant fetched, Instant refresh) {}
 
     /**
      * Returns a valid token.
@@ -98,6 +99,21 @@ public final class RefreshingToken implements Supplier<String> {
             refreshInBackground();
         }
         return current.token().value();
+    }
+
+    /**
+     * Forgets a token that the endpoint has refused, unless it was fetched in the last seconds: then another one would be
+     * refused too.
+     */
+    void forget(String refused) {
+        synchronized (fetching) {
+            Held current = held;
+            if (current != null
+                    && current.token().value().equals(refused)
+                    && !clock.instant().isBefore(current.fetched().plusSeconds(RETRY_SECONDS))) {
+                held = null;
+            }
+        }
     }
 
     private static boolean isValid(Token token, Instant now) {
@@ -151,7 +167,8 @@ public final class RefreshingToken implements Supplier<String> {
             throw new IllegalStateException("no token: its source returned one that expires at " + token.expires()
                     + "; now is " + now + ". Compare this machine's clock");
         }
-        Held next = new Held(token, now.plus(Duration.between(now, token.expires()).multipliedBy(2).dividedBy(3)));
+        Duration fresh = Duration.between(now, token.expires()).multipliedBy(2).dividedBy(3);
+        Held next = new Held(token, now, now.plus(fresh));
         held = next;
         return next;
     }

@@ -2,6 +2,7 @@ package inferenceblueprints.endpoint;
 
 import static inferenceblueprints.endpoint.Calls.QUESTION;
 import static inferenceblueprints.endpoint.Calls.client;
+import static inferenceblueprints.endpoint.Calls.fails;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertThrows;
@@ -175,5 +176,60 @@ class RefreshingTokenTest {
             RuntimeException error = assertThrows(RuntimeException.class, () -> client.send(QUESTION));
             assertTrue(error.toString().contains("the issuer is away"), error.toString());
         }
+    }
+
+    private static HostileServer takesOnly(String wanted, List<String> seen) throws Exception {
+        return new HostileServer(request -> {
+            String sent = request.headers.get("authorization");
+            seen.add(sent);
+            if (sent.equals("Bearer " + wanted)) {
+                request.answer("blue");
+            } else {
+                request.answer(401, "", "{\"error\":{\"message\":\"no\",\"code\":\"invalid_api_key\"}}");
+            }
+        });
+    }
+
+    /** A token may end before its time: its issuer has withdrawn it. */
+    @Test
+    void aRefusedTokenIsReplacedAndTheNextOneIsSentAtOnce() throws Exception {
+        List<String> seen = new ArrayList<>();
+        try (HostileServer server = takesOnly("token-2", seen);
+                EndpointClient client = client(
+                        server, each -> each.maxAttempts(1).authentication(Authentication.bearer(token)))) {
+            token.get();
+            pass(Duration.ofSeconds(5));
+            assertEquals("blue", client.send(QUESTION).text());
+        }
+        assertEquals(List.of("Bearer token-1", "Bearer token-2"), seen);
+    }
+
+    @Test
+    void anEndpointThatRefusesEveryTokenGetsOneMoreRequestAndTheSourceIsLeftAlone() throws Exception {
+        List<String> seen = new ArrayList<>();
+        try (HostileServer server = takesOnly("none", seen);
+                EndpointClient client = client(server, each -> each.authentication(Authentication.bearer(token)))) {
+            token.get();
+            pass(Duration.ofSeconds(5));
+            for (int call = 0; call < 3; call++) {
+                EndpointException refused = fails(EndpointException.Reason.REFUSED, () -> client.send(QUESTION));
+                assertEquals("invalid_api_key", refused.code().orElseThrow());
+            }
+        }
+        assertEquals(List.of("Bearer token-1", "Bearer token-2", "Bearer token-2", "Bearer token-2"), seen);
+        assertEquals(2, fetched.get());
+    }
+
+    /** A file or a secret has a new key, and the caller's copy of it is read again for each attempt. */
+    @Test
+    void aRefusedKeyIsAskedForOnceMore() throws Exception {
+        List<String> seen = new ArrayList<>();
+        Queue<String> keys = new ArrayDeque<>(List.of("old", "new", "new"));
+        try (HostileServer server = takesOnly("new", seen);
+                EndpointClient client =
+                        client(server, each -> each.authentication(Authentication.bearer(keys::remove)))) {
+            assertEquals("blue", client.send(QUESTION).text());
+        }
+        assertEquals(List.of("Bearer old", "Bearer new"), seen);
     }
 }

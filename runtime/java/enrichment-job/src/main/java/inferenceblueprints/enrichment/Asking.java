@@ -1,10 +1,8 @@
 package inferenceblueprints.enrichment;
 
 import inferenceblueprints.endpoint.Answer;
-import inferenceblueprints.endpoint.EndpointException;
 import java.time.Duration;
 import java.util.List;
-import java.util.Objects;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionException;
 import java.util.concurrent.TimeUnit;
@@ -17,10 +15,14 @@ import org.apache.flink.streaming.api.functions.async.RichAsyncFunction;
  * Asks the model for each version. Every call ends with a result: an exception would fail the task. A failure that can pass
  * is the result {@code RETRY}, after which Flink calls again; this class decides which attempt is the last.
  *
- * <p>While the model answers nobody, versions keep their places and are asked again, until their newest event is too old.
+ * <p>While the model answers nobody, versions keep their places and are asked again, until their newest event is too old. So
+ * they do while a front door does not take the job's key, or the budget of its team is spent.
  */
 final class Asking extends RichAsyncFunction<SessionPrompt, Result> {
     private static final long serialVersionUID = 1L;
+    private static final long NEVER = -1;
+    private static final Failure NO_TIME =
+            new Failure(Failure.Kind.FINAL, "timeout", "no time was left for another attempt", 0);
 
     private final JobConfiguration job;
     private final JobConfiguration.Endpoint endpoint;
@@ -61,7 +63,12 @@ final class Asking extends RichAsyncFunction<SessionPrompt, Result> {
         NewestVersions.Entry entry = newest.begin(version.key(), version.version());
         Duration left = left(entry);
         if (newest.isSuperseded(entry) || left.isNegative() || left.isZero()) {
-            result.complete(List.of(finished(version, entry, null, "no time was left for another attempt", "timeout")));
+            result.complete(List.of(finished(version, entry, NO_TIME)));
+            return;
+        }
+        String missing = shared.missingKey();
+        if (missing != null) {
+            repeatOrEnd(version, entry, new DoorKey.MissingException(missing), result);
             return;
         }
         CompletableFuture<Answer> call = shared.client().sendAsync(calls.request(version, left));
@@ -71,68 +78,76 @@ final class Asking extends RichAsyncFunction<SessionPrompt, Result> {
                 // The call is in the snapshot, and is sent again after a restore.
                 return;
             }
-            Throwable cause = error instanceof CompletionException ? error.getCause() : error;
-            if (error == null || newest.isSuperseded(entry) || !mayRetry(version, entry, cause)) {
-                result.complete(List.of(finished(version, entry, answer, words(cause), ModelCalls.reason(cause))));
-                return;
+            if (error == null) {
+                result.complete(List.of(answered(version, entry, answer)));
+            } else {
+                repeatOrEnd(version, entry, error instanceof CompletionException ? error.getCause() : error, result);
             }
-            Result retry = ModelCalls.ended(
-                    version,
-                    Result.Outcome.RETRY,
-                    ModelCalls.reason(cause),
-                    words(cause),
-                    newest.attempts(entry),
-                    0);
-            CompletableFuture.delayedExecutor(asked(cause), TimeUnit.MILLISECONDS, Runnable::run)
-                    .execute(() -> result.complete(List.of(retry)));
         });
     }
 
-    private Result finished(
-            SessionPrompt version, NewestVersions.Entry entry, Answer answer, String message, String reason) {
-        newest.end(version.key(), version.version());
-        long millis = TimeUnit.NANOSECONDS.toMillis(System.nanoTime() - entry.began);
-        int attempts = newest.attempts(entry);
-        if (answer != null) {
-            newest.answered();
-            callMillis.update(millis);
-            return calls.answered(version, answer, attempts, millis);
+    private void repeatOrEnd(
+            SessionPrompt version, NewestVersions.Entry entry, Throwable error, ResultFuture<Result> result) {
+        Failure failure = Failure.of(error, endpoint.door() != null);
+        long pause = newest.isSuperseded(entry) ? NEVER : pause(version, entry, failure);
+        if (pause == NEVER) {
+            result.complete(List.of(finished(version, entry, failure)));
+            return;
         }
+        Result retry = ModelCalls.ended(
+                version, Result.Outcome.RETRY, failure.reason(), failure.message(), newest.attempts(entry), 0);
+        CompletableFuture.delayedExecutor(pause, TimeUnit.MILLISECONDS, Runnable::run)
+                .execute(() -> result.complete(List.of(retry)));
+    }
+
+    private Result answered(SessionPrompt version, NewestVersions.Entry entry, Answer answer) {
+        newest.end(version.key(), version.version());
+        long millis = millis(entry);
+        newest.answered();
+        callMillis.update(millis);
+        return calls.answered(version, answer, newest.attempts(entry), millis);
+    }
+
+    private Result finished(SessionPrompt version, NewestVersions.Entry entry, Failure failure) {
+        newest.end(version.key(), version.version());
         boolean superseded = newest.isSuperseded(entry);
-        Result.Outcome outcome = superseded ? Result.Outcome.SUPERSEDED : Result.Outcome.FAILED;
-        return ModelCalls.ended(version, outcome, superseded ? "" : reason, message, attempts, millis);
+        return ModelCalls.ended(
+                version,
+                superseded ? Result.Outcome.SUPERSEDED : Result.Outcome.FAILED,
+                superseded ? "" : failure.reason(),
+                failure.message(),
+                newest.attempts(entry),
+                millis(entry));
+    }
+
+    private static long millis(NewestVersions.Entry entry) {
+        return TimeUnit.NANOSECONDS.toMillis(System.nanoTime() - entry.began);
     }
 
     private Duration left(NewestVersions.Entry entry) {
         return Duration.ofMillis(endpoint.deadlineMillis()).minusNanos(newest.nanosOfRound(entry));
     }
 
-    private boolean mayRetry(SessionPrompt version, NewestVersions.Entry entry, Throwable error) {
-        if (!(error instanceof EndpointException failure) || !failure.isTransient()) {
-            return false;
+    /** Returns the milliseconds before the next attempt, besides Flink's own pause; {@code NEVER} if there is none. */
+    private long pause(SessionPrompt version, NewestVersions.Entry entry, Failure failure) {
+        if (failure.kind() == Failure.Kind.FINAL) {
+            return NEVER;
         }
-        long pause = asked(error) + Retries.longestBackoffMillis(newest.attempts(entry));
-        if (newest.attemptsOfRound(entry) < endpoint.attempts() && left(entry).toMillis() > pause) {
-            return true;
+        long backoff = Retries.longestBackoffMillis(newest.attempts(entry));
+        long until = version.newestEvent() + endpoint.patience() - backoff - System.currentTimeMillis();
+        boolean waits = failure.kind() == Failure.Kind.WAITING && until > 0;
+        if (!waits
+                && newest.attemptsOfRound(entry) < endpoint.attempts()
+                && left(entry).toMillis() > failure.pauseMillis() + backoff) {
+            return failure.pauseMillis();
         }
         // A call that takes too long while others are answered is a matter of its own prompt.
-        boolean away = failure.reason() != EndpointException.Reason.DEADLINE || !newest.hasAnsweredSince(entry);
-        if (!away || System.currentTimeMillis() + pause >= version.newestEvent() + endpoint.patience()) {
-            return false;
+        boolean away = failure.kind() != Failure.Kind.SLOW || !newest.hasAnsweredSince(entry);
+        if (!away || until <= 0) {
+            return NEVER;
         }
         newest.waitForModel(entry);
-        return true;
-    }
-
-    /** Returns for how long the endpoint asks callers to wait, in milliseconds. */
-    private static long asked(Throwable error) {
-        return error instanceof EndpointException failure
-                ? failure.retryAfter().map(Duration::toMillis).orElse(0L)
-                : 0;
-    }
-
-    private static String words(Throwable error) {
-        return error == null ? "" : Objects.requireNonNullElse(error.getMessage(), error.toString());
+        return Math.min(failure.pauseMillis(), until);
     }
 
     /** Flink's limit is later than this class's own deadline: it ends what got no result by a defect. */

@@ -36,6 +36,7 @@ record JobConfiguration(
             "kafka.moreTopics",
             "kafka.shard",
             "endpoint.maxAgeMillis",
+            "endpoint.door",
             "session.id",
             "prompt.system",
             "request.responseFormat",
@@ -89,7 +90,8 @@ record JobConfiguration(
 
     /**
      * The endpoint. The deadline is for one call with all its attempts. While the model answers nobody, versions wait until
-     * their newest event is as old as {@code maxAgeMillis}; null for a dead letter at the deadline.
+     * their newest event is as old as {@code maxAgeMillis}; null for a dead letter at the deadline. With {@code door}, the
+     * authentication is {@code bearer}, else {@code none}.
      */
     record Endpoint(
             String url,
@@ -98,13 +100,20 @@ record JobConfiguration(
             int attempts,
             int maxInFlight,
             int maxInFlightPerSubtask,
-            Long maxAgeMillis)
+            Long maxAgeMillis,
+            Door door)
             implements Serializable {
         /** Returns for how long a version may wait for a model that is away; 0 if it may not. */
         long patience() {
             return maxAgeMillis == null ? 0 : maxAgeMillis;
         }
     }
+
+    /**
+     * The front door, if the endpoint is one: the name that it knows the job's model by, the team that pays, and the ARN of the
+     * secret with that team's key.
+     */
+    record Door(String model, String team, String secret) implements Serializable {}
 
     /** Where answers become visible. */
     record Signal(String name, long ttlSeconds, Store store) implements Serializable {}
@@ -152,7 +161,7 @@ record JobConfiguration(
             return faults;
         }
         choice(faults, "kafka.authentication", kafka.authentication, "iam", "none");
-        choice(faults, "endpoint.authentication", endpoint.authentication, "none");
+        choice(faults, "endpoint.authentication", endpoint.authentication, endpoint.door == null ? "none" : "bearer");
         choice(faults, "signal.store.authentication", signal.store.authentication, "iam", "none");
         if (request.priority != null && !request.priority.equals(BATCH)) {
             faults.add("request.priority: must be null or " + BATCH + "; got " + request.priority);

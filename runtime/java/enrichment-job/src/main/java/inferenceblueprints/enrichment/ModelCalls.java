@@ -7,7 +7,6 @@ import com.fasterxml.jackson.databind.json.JsonMapper;
 import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import inferenceblueprints.endpoint.Answer;
-import inferenceblueprints.endpoint.EndpointException;
 import inferenceblueprints.endpoint.ModelRequest;
 import inferenceblueprints.endpoint.Priority;
 import inferenceblueprints.endpoint.Usage;
@@ -22,27 +21,31 @@ final class ModelCalls implements Serializable {
 
     private final JobConfiguration.Prompt prompt;
     private final JobConfiguration.Request request;
+    /** What requests call the model. Records and dead letters have its own name. */
+    private final String asked;
 
     ModelCalls(JobConfiguration configuration) {
         prompt = configuration.prompt();
         request = configuration.request();
+        JobConfiguration.Door door = configuration.endpoint().door();
+        asked = door == null ? request.model() : door.model();
     }
 
     ModelRequest request(SessionPrompt version, Duration deadline) {
-        ModelRequest asked = ModelRequest.chat(version.text())
-                .withModel(request.model())
+        ModelRequest built = ModelRequest.chat(version.text())
+                .withModel(asked)
                 .withMaxTokens(request.maxTokens())
                 .withSession(version.session())
                 .withDeadline(deadline);
         if (prompt.system() != null) {
-            asked = asked.withSystem(prompt.system());
+            built = built.withSystem(prompt.system());
         }
         if (request.priority() != null) {
-            asked = asked.withPriority(Priority.BATCH);
+            built = built.withPriority(Priority.BATCH);
         }
         return request.responseFormat() == null
-                ? asked
-                : asked.withField("response_format", read(request.responseFormat()));
+                ? built
+                : built.withField("response_format", read(request.responseFormat()));
     }
 
     /** Returns the whole request as JSON, so that a dead letter can be sent again. */
@@ -110,18 +113,6 @@ final class ModelCalls implements Serializable {
             SessionPrompt version, Result.Outcome outcome, String reason, String message, int attempts, long millis) {
         return new Result(
                 version, outcome, "", reason, message, attempts, System.currentTimeMillis(), millis, 0, 0, 0);
-    }
-
-    /** Returns the reason of a dead letter for a call that failed for good. */
-    static String reason(Throwable error) {
-        if (!(error instanceof EndpointException failure)) {
-            return "endpoint";
-        }
-        return switch (failure.reason()) {
-            case DEADLINE -> "timeout";
-            case INVALID_ANSWER -> "answer";
-            default -> "endpoint";
-        };
     }
 
     private static JsonNode read(String json) {

@@ -15,7 +15,7 @@ final class Retries implements AsyncRetryStrategy<Result>, AsyncRetryPredicate<R
     private static final int MOST_DOUBLINGS = 5;
 
     static long longestBackoffMillis(int attempts) {
-        return FIRST_MILLIS << Math.min(attempts - 1, MOST_DOUBLINGS);
+        return FIRST_MILLIS << Math.max(0, Math.min(attempts - 1, MOST_DOUBLINGS));
     }
 
     @Override

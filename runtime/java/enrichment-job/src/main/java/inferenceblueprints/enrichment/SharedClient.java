@@ -11,18 +11,20 @@ final class SharedClient implements AutoCloseable {
     private static final Map<JobConfiguration.Endpoint, SharedClient> OPEN = new HashMap<>();
 
     private final JobConfiguration.Endpoint endpoint;
+    private final DoorKey key;
     private final EndpointClient client;
     private int users;
 
     private SharedClient(JobConfiguration.Endpoint endpoint) {
         this.endpoint = endpoint;
+        key = endpoint.door() == null ? null : DoorKey.open(endpoint.door());
         // Flink repeats calls, and a session's requests are not hedged.
-        client = EndpointClient.builder(URI.create(endpoint.url()))
+        EndpointClient.Builder builder = EndpointClient.builder(URI.create(endpoint.url()))
                 .maxAttempts(1)
                 .withoutHedging()
                 .maxInFlight(endpoint.maxInFlight())
-                .deadline(Duration.ofMillis(endpoint.deadlineMillis()))
-                .build();
+                .deadline(Duration.ofMillis(endpoint.deadlineMillis()));
+        client = (key == null ? builder : builder.authentication(key)).build();
     }
 
     static SharedClient open(JobConfiguration.Endpoint endpoint) {
@@ -31,6 +33,11 @@ final class SharedClient implements AutoCloseable {
             shared.users++;
             return shared;
         }
+    }
+
+    /** Returns why no call can be sent now; null if one can. */
+    String missingKey() {
+        return key == null ? null : key.missing();
     }
 
     EndpointClient client() {
@@ -44,6 +51,9 @@ final class SharedClient implements AutoCloseable {
             if (users == 0) {
                 OPEN.remove(endpoint);
                 client.close();
+                if (key != null) {
+                    key.close();
+                }
             }
         }
     }

@@ -50,6 +50,28 @@ class JobConfigurationTest {
     }
 
     @Test
+    void aFrontDoorNeedsAKeyAndAKeyNeedsAFrontDoor() throws Exception {
+        ObjectNode document = example();
+        ObjectNode endpoint = (ObjectNode) document.get("endpoint");
+        endpoint.putObject("door").put("model", "streaming:shopper").put("team", "ads");
+        assertEquals(
+                "configuration: endpoint.door.secret: missing",
+                assertThrows(IllegalArgumentException.class, () -> JobConfiguration.read(document.toString()))
+                        .getMessage());
+        ((ObjectNode) endpoint.get("door")).put("secret", "arn:aws:secretsmanager:us-east-1:123456789012:secret:a-AbCdEf");
+        assertEquals(
+                "configuration: endpoint.authentication: must be bearer; got none",
+                assertThrows(IllegalArgumentException.class, () -> JobConfiguration.read(document.toString()))
+                        .getMessage());
+        endpoint.put("authentication", "bearer");
+        JobConfiguration configuration = JobConfiguration.read(document.toString());
+        assertEquals("ads", configuration.endpoint().door().team());
+        ModelCalls calls = new ModelCalls(configuration);
+        SessionPrompt version = new SessionPrompt("k", "s", 1, "text");
+        assertTrue(calls.requestBody(version).contains("\"model\":\"" + configuration.request().model() + "\""));
+    }
+
+    @Test
     void missingAndUnknownFieldsAreRefused() throws Exception {
         ObjectNode missing = example();
         ((ObjectNode) missing.get("kafka")).remove("topic");
