@@ -109,6 +109,7 @@ class JobProcess:
     machine: Collector and compiler of the virtual machine.
     checkpoint_millis: Between two checkpoints: what the job does again after a kill, and how long the history
         waits.
+    environment: Variables that point its clients of AWS at an emulator.
     """
 
     def __init__(
@@ -120,7 +121,9 @@ class JobProcess:
         *,
         machine: Sequence[str] = java_programs.START_QUICKLY,
         checkpoint_millis: int = CHECKPOINT_MILLIS,
+        environment: Mapping[str, str] | None = None,
     ) -> None:
+        self._environment = {**os.environ, **(environment or {})}
         self._machine, self._checkpoint_millis = machine, checkpoint_millis
         self._directory = directory
         self._processes = processes
@@ -153,7 +156,7 @@ class JobProcess:
             machine=self._machine,
             options=("-Xmx900m", *_OPENED),
         )
-        self._running = self._processes.start("Flink", command, environment=dict(os.environ), log_path=log)
+        self._running = self._processes.start("Flink", command, environment=self._environment, log_path=log)
         found = wait_for_line(log, _RUNS, self._processes.check, _START_SECONDS)
         self._flink, self._job = found[1], found[2]
         deadline = time.monotonic() + _START_SECONDS
