@@ -28,6 +28,7 @@ from typing import Any, Final, Protocol
 import boto3
 
 from inference_contracts.dead_letters import DeadLetter, DeadLetterError, StreamedAnswer, newest_event_seconds
+from inference_contracts.platform_key_reader import PlatformKeys
 from inference_contracts.streaming_job import StreamingJobConfiguration
 from signals.connection import BULK_TIMEOUTS, open_client
 from signals.record import InvalidSignalError, SignalRecord
@@ -288,7 +289,9 @@ def handle(event: Mapping[str, Any], _context: object) -> dict[str, Any]:
         ask=LetterModel(
             job,
             connections=_WORKERS,
-            secrets=boto3.client("secretsmanager") if job.endpoint.door else None,
+            keys=PlatformKeys(boto3.client("secretsmanager"), job.endpoint.door.secret)
+            if job.endpoint.door
+            else None,
         ),
         store=VersionedStore(client, job.signal.name),
         history=AnswerHistory(boto3.client("s3"), job.history.uri),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import threading
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
@@ -14,9 +13,9 @@ from urllib3 import BaseHTTPResponse
 from urllib3.exceptions import HTTPError
 
 from inference_contracts.dead_letters import StreamedAnswer, redriven_name
-from inference_contracts.platform_keys import read_keys
+from inference_contracts.platform_key_reader import KeysNotReadyError, PlatformKeys
 from inference_contracts.request_headers import SESSION_HEADER
-from inference_contracts.streaming_job import JobDoor, StreamingJobConfiguration
+from inference_contracts.streaming_job import StreamingJobConfiguration
 from signals.reading import SignalReader
 from signals.record import SignalRecord
 from signals.store import SignalWriter
@@ -43,52 +42,17 @@ class ModelAnswer:
     not."""
 
 
-class DoorKey:
-    """The key with which a job calls the front door.
-
-    door: The front door.
-    secrets: Client of Secrets Manager.
-    """
-
-    def __init__(self, door: JobDoor, secrets: Any) -> None:
-        self._door, self._secrets = door, secrets
-        self._lock = threading.Lock()
-        self._key: str | None = None
-
-    def current(self, refused: str | None = None) -> str:
-        """Return the key. It is read once, and again if the door has refused it.
-
-        refused: The key that the door has refused.
-        Raises RedriveError if there is no key.
-        """
-        with self._lock:
-            if self._key in (None, refused):
-                self._key = self._read()
-            return self._key
-
-    def _read(self) -> str:
-        try:
-            keys = read_keys(self._secrets.get_secret_value(SecretId=self._door.secret)["SecretString"])
-        except (BotoCoreError, ClientError, ValueError) as error:
-            raise RedriveError(f"the key for the front door cannot be read: {error}") from error
-        if self._door.team not in keys:
-            raise RedriveError(
-                f"the secret has no key of the team {self._door.team!r} yet; redrive again in some minutes"
-            )
-        return keys[self._door.team]
-
-
 class LetterModel:
     """The model's endpoint.
 
     connections: Connections that are kept.
-    secrets: Client of Secrets Manager, for a job behind a front door.
+    keys: Keys for the front door; None without one.
     """
 
-    def __init__(self, job: StreamingJobConfiguration, *, connections: int, secrets: Any = None) -> None:
-        door = job.endpoint.door
-        self._model = door.model if door else job.request.model
-        self._key = DoorKey(door, secrets) if door else None
+    def __init__(
+        self, job: StreamingJobConfiguration, *, connections: int, keys: PlatformKeys | None = None
+    ) -> None:
+        self._door, self._keys = job.endpoint.door, keys
         seconds = job.endpoint.deadline_millis / 1000
         self._url = f"{job.endpoint.url.rstrip('/')}/v1/chat/completions"
         self._structured = job.request.response_format is not None
@@ -125,14 +89,18 @@ class LetterModel:
 
     def _asked(self, request: Mapping[str, Any], session: str) -> BaseHTTPResponse:
         body, headers = dict(request), {SESSION_HEADER: session}
-        if self._key is None:
+        if self._door is None or self._keys is None:
             return self._send(body, headers)
         # A letter has the model's own name: the door may have come after it.
-        body["model"] = self._model
-        key = self._key.current()
-        answer = self._send(body, headers | {"Authorization": f"Bearer {key}"})
-        if answer.status == _UNAUTHORIZED and (other := self._key.current(refused=key)) != key:
-            answer = self._send(body, headers | {"Authorization": f"Bearer {other}"})
+        body["model"] = self._door.model
+        try:
+            key = self._keys.key(self._door.team)
+            answer = self._send(body, headers | {"Authorization": f"Bearer {key}"})
+            if answer.status == _UNAUTHORIZED and self._keys.refused(key):
+                key = self._keys.key(self._door.team)
+                answer = self._send(body, headers | {"Authorization": f"Bearer {key}"})
+        except KeysNotReadyError as error:
+            raise RedriveError(str(error)) from error
         return answer
 
     def _send(self, body: Mapping[str, Any], headers: Mapping[str, str]) -> BaseHTTPResponse:

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from urllib3 import HTTPResponse
 
+from inference_contracts.platform_key_reader import LEAST_SECONDS, PlatformKeys
 from inference_contracts.streaming_job import JobDoor
 from streaming.redrive_targets import LetterModel, RedriveError
 from tests.runtime.streaming.test_redrive import JOB, REQUEST
@@ -19,15 +20,18 @@ BEHIND_DOOR = replace(JOB, endpoint=replace(JOB.endpoint, authentication="bearer
 
 
 class Secrets:
-    """Secrets Manager with one secret, whose values are read one after the other."""
+    """Secrets Manager with one secret, and the clock of who reads it."""
 
-    def __init__(self, *values: str) -> None:
-        self.values = list(values)
-        self.asked: list[str] = []
+    def __init__(self, value: str) -> None:
+        self.value, self.reads, self.now = value, 0, 0.0
 
-    def get_secret_value(self, *, SecretId: str) -> Mapping[str, str]:  # noqa: N803 - AWS's name
-        self.asked.append(SecretId)
-        return {"SecretString": self.values.pop(0)}
+    def get_secret_value(self, **values: Any) -> Any:
+        assert values == {"SecretId": DOOR.secret}
+        self.reads += 1
+        return {"SecretString": self.value}
+
+    def keys(self) -> PlatformKeys:
+        return PlatformKeys(self, DOOR.secret, lambda: self.now)
 
 
 class Door:
@@ -47,29 +51,24 @@ class Door:
 
 
 def test_behind_a_door_letters_are_asked_with_the_key_of_the_team(monkeypatch: pytest.MonkeyPatch) -> None:
-    secrets = Secrets('{"ads":"old","shop":"theirs"}', '{"ads":"new"}')
-    model = LetterModel(BEHIND_DOOR, connections=1, secrets=secrets)
+    secrets = Secrets('{"ads":"old","shop":"theirs"}')
+    model = LetterModel(BEHIND_DOOR, connections=1, keys=secrets.keys())
     door = Door(model, monkeypatch, "old")
+    assert [model(REQUEST, "s").text, model(REQUEST, "s").text] == ["{}", "{}"]
+    assert (secrets.reads, door.models) == (1, ["streaming:shopper"] * 2)
+    door.key, secrets.value = "new", '{"ads":"new"}'
+    secrets.now += LEAST_SECONDS
     assert model(REQUEST, "s").text == "{}"
-    assert model(REQUEST, "s").text == "{}"
-    assert (secrets.asked, door.models) == (["arn"], ["streaming:shopper"] * 2)
-    door.key = "new"
-    assert model(REQUEST, "s").text == "{}"
-    assert len(secrets.asked) == 2
+    assert secrets.reads == 2
 
 
 @pytest.mark.parametrize(
-    ("value", "said"),
-    [
-        ("{}", "the secret has no key of the team 'ads' yet"),
-        ("[]", "the key for the front door cannot be read"),
-        ('{"ads":"wrong"}', "the endpoint answers 401"),
-    ],
+    ("value", "said"), [("{}", "got no key for team 'ads'"), ('{"ads":"wrong"}', "the endpoint answers 401")]
 )
 def test_without_a_valid_key_the_redrive_says_so(
     value: str, said: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    model = LetterModel(BEHIND_DOOR, connections=1, secrets=Secrets(value, value))
+    model = LetterModel(BEHIND_DOOR, connections=1, keys=Secrets(value).keys())
     Door(model, monkeypatch, "right")
     with pytest.raises(RedriveError, match=said):
         model(REQUEST, "s")
