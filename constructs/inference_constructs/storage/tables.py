@@ -1,7 +1,8 @@
-"""The tables of batch: jobs, files and uploads, and the progress of jobs."""
+"""A table that is kept, and the tables of batch: jobs, files and uploads, and the progress of jobs."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 import aws_cdk as cdk
@@ -24,7 +25,55 @@ INDEXES: Final = {
 }
 
 
-class BatchJobTable(dynamodb.TableV2):
+class KeptTable(dynamodb.TableV2):
+    """A table that can be restored to each second of the last 35 days, and is not deleted by chance.
+
+    Parameters
+    ----------
+    partition_key, sort_key
+        Attributes that hold text. Without a sort key, each partition has one record.
+    expiry
+        Attribute with the time after which DynamoDB deletes a record.
+    encryption_key
+        KMS key of every record.
+    retain
+        Whether the table outlives its stack.
+    global_indexes, local_indexes
+        Its indexes.
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        construct_id: str,
+        *,
+        partition_key: str,
+        sort_key: str | None = None,
+        expiry: str,
+        encryption_key: kms.IKey,
+        retain: bool,
+        global_indexes: Sequence[dynamodb.GlobalSecondaryIndexPropsV2] = (),
+        local_indexes: Sequence[dynamodb.LocalSecondaryIndexProps] = (),
+    ) -> None:
+        super().__init__(
+            scope,
+            construct_id,
+            partition_key=text_attribute(partition_key),
+            sort_key=text_attribute(sort_key) if sort_key else None,
+            global_secondary_indexes=list(global_indexes) or None,
+            local_secondary_indexes=list(local_indexes) or None,
+            billing=dynamodb.Billing.on_demand(),
+            deletion_protection=retain,
+            encryption=dynamodb.TableEncryptionV2.customer_managed_key(encryption_key),
+            point_in_time_recovery_specification=dynamodb.PointInTimeRecoverySpecification(
+                point_in_time_recovery_enabled=True
+            ),
+            removal_policy=cdk.RemovalPolicy.RETAIN if retain else cdk.RemovalPolicy.DESTROY,
+            time_to_live_attribute=expiry,
+        )
+
+
+class BatchJobTable(KeptTable):
     """A table with one partition key, an index by team and an index by state.
 
     Parameters
@@ -41,8 +90,11 @@ class BatchJobTable(dynamodb.TableV2):
         super().__init__(
             scope,
             construct_id,
-            partition_key=text_attribute(batch_names.ID_ATTRIBUTE),
-            global_secondary_indexes=[
+            partition_key=batch_names.ID_ATTRIBUTE,
+            expiry=batch_names.EXPIRY_ATTRIBUTE,
+            encryption_key=encryption_key,
+            retain=retain,
+            global_indexes=[
                 dynamodb.GlobalSecondaryIndexPropsV2(
                     index_name=name,
                     partition_key=text_attribute(key),
@@ -50,14 +102,6 @@ class BatchJobTable(dynamodb.TableV2):
                 )
                 for name, key in INDEXES.items()
             ],
-            billing=dynamodb.Billing.on_demand(),
-            deletion_protection=retain,
-            encryption=dynamodb.TableEncryptionV2.customer_managed_key(encryption_key),
-            point_in_time_recovery_specification=dynamodb.PointInTimeRecoverySpecification(
-                point_in_time_recovery_enabled=True
-            ),
-            removal_policy=cdk.RemovalPolicy.RETAIN if retain else cdk.RemovalPolicy.DESTROY,
-            time_to_live_attribute=batch_names.EXPIRY_ATTRIBUTE,
         )
 
 
