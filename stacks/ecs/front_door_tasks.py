@@ -22,12 +22,12 @@ from inference_blueprints.render.front_door.places import DoorPlaces
 from inference_blueprints.serving.types.front_door import DoorPlan
 from inference_constructs.ecs import (
     ExecutionRole,
-    ProcessorScaling,
     ServiceNetwork,
     ServiceProperties,
     ServiceTarget,
     ServingService,
     TaskRole,
+    TaskScaling,
 )
 from inference_constructs.network import Gateway
 from inference_constructs.observability import KeptLogGroup
@@ -200,15 +200,16 @@ class DoorTasks(DoorCompute):
         for each in grants:
             each.apply_before(service.service)
         if fewest < most:
-            ProcessorScaling(
+            scaling = TaskScaling(
                 stack,
                 "Scaling",
                 cluster_name=self._cluster_name,
                 service_name=DOOR_SERVICE,
                 minimum=fewest,
                 maximum=most,
-                percent=_CPU_PERCENT,
-            ).node.add_dependency(service)
+            )
+            scaling.follow_processors(_CPU_PERCENT)
+            scaling.node.add_dependency(service)
 
 
 def _no_secret(key: str) -> str:

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from inference_constructs.ecs.host_start import host_user_data
     from inference_constructs.ecs.inference_ecs_cluster import InferenceEcsCluster
     from inference_constructs.ecs.managed_capacity import ManagedCapacity, ManagedHostRoles
-    from inference_constructs.ecs.processor_scaling import ProcessorScaling
     from inference_constructs.ecs.serving_service import (
         HostService,
         LoadTarget,
@@ -30,6 +29,7 @@ if TYPE_CHECKING:
         TaskFloor,
     )
     from inference_constructs.ecs.task_roles import ExecutionRole, TaskRole, execute_command
+    from inference_constructs.ecs.task_scaling import TaskScaling
     from inference_constructs.ecs.weights_mirror_build import WeightsMirrorBuild
     from inference_constructs.ecs.worker_service import WorkerCluster, WorkerService
 else:
@@ -51,7 +51,6 @@ __all__ = [
     "ManagedCapacity",
     "ManagedHostRoles",
     "MemberPlace",
-    "ProcessorScaling",
     "RoleScaling",
     "ServiceNetwork",
     "ServiceProperties",
@@ -59,6 +58,7 @@ __all__ = [
     "ServingService",
     "TaskFloor",
     "TaskRole",
+    "TaskScaling",
     "WeightsMirrorBuild",
     "WorkerCluster",
     "WorkerService",

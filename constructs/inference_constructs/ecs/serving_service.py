@@ -14,7 +14,7 @@ from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_ecs as ecs
 from constructs import Construct
 
-from inference_constructs.ecs.processor_scaling import scaling_role
+from inference_constructs.ecs.task_scaling import TaskScaling
 from inference_constructs.findings import acknowledge
 from inference_contracts import scale_metrics
 from inference_contracts.ecs_names import POOL_ATTRIBUTE
@@ -44,7 +44,7 @@ class TaskFloor:
     """The number."""
 
 
-class RoleScaling(autoscaling.ScalableTarget):
+class RoleScaling(TaskScaling):
     """The number of tasks of a service, which follows its load between two numbers.
 
     Parameters
@@ -79,12 +79,10 @@ class RoleScaling(autoscaling.ScalableTarget):
         super().__init__(
             scope,
             construct_id,
-            service_namespace=autoscaling.ServiceNamespace.ECS,
-            resource_id=f"service/{cluster_name}/{service_name}",
-            scalable_dimension="ecs:service:DesiredCount",
-            min_capacity=minimum,
-            max_capacity=maximum,
-            role=scaling_role(scope, f"{construct_id}Role"),
+            cluster_name=cluster_name,
+            service_name=service_name,
+            minimum=minimum,
+            maximum=maximum,
         )
         for load in loads:
             self.scale_to_track_metric(

@@ -1,4 +1,4 @@
-"""The number of tasks of a service that follows the use of its processors."""
+"""The number of tasks of a service, which follows a load or the use of its processors."""
 
 from __future__ import annotations
 
@@ -14,21 +14,8 @@ _IN_SECONDS: Final = 900
 _OUT_SECONDS: Final = 60
 
 
-def scaling_role(scope: Construct, construct_id: str) -> iam.IRole:
-    """Return the role that Application Auto Scaling creates: its user guide, "Service-linked roles"."""
-    stack = cdk.Stack.of(scope)
-    return iam.Role.from_role_arn(
-        scope,
-        construct_id,
-        f"arn:{stack.partition}:iam::{stack.account}:role/aws-service-role/"
-        "ecs.application-autoscaling.amazonaws.com/"
-        "AWSServiceRoleForApplicationAutoScaling_ECSService",
-        mutable=False,
-    )
-
-
-class ProcessorScaling(autoscaling.ScalableTarget):
-    """The number of tasks of a service between two numbers, by the average use of their processors.
+class TaskScaling(autoscaling.ScalableTarget):
+    """The number of tasks of a service between two numbers.
 
     Parameters
     ----------
@@ -37,8 +24,6 @@ class ProcessorScaling(autoscaling.ScalableTarget):
         properties, so that a deployment does not reset it.
     minimum, maximum
         Smallest and largest number of tasks.
-    percent
-        Use to keep, in percent of the size of a task, 1 to 100.
     """
 
     def __init__(
@@ -50,8 +35,17 @@ class ProcessorScaling(autoscaling.ScalableTarget):
         service_name: str,
         minimum: int,
         maximum: int,
-        percent: int,
     ) -> None:
+        stack = cdk.Stack.of(scope)
+        # Application Auto Scaling creates this role: its user guide, "Service-linked roles".
+        role = iam.Role.from_role_arn(
+            scope,
+            f"{construct_id}Role",
+            f"arn:{stack.partition}:iam::{stack.account}:role/aws-service-role/"
+            "ecs.application-autoscaling.amazonaws.com/"
+            "AWSServiceRoleForApplicationAutoScaling_ECSService",
+            mutable=False,
+        )
         super().__init__(
             scope,
             construct_id,
@@ -60,8 +54,14 @@ class ProcessorScaling(autoscaling.ScalableTarget):
             scalable_dimension="ecs:service:DesiredCount",
             min_capacity=minimum,
             max_capacity=maximum,
-            role=scaling_role(scope, f"{construct_id}Role"),
+            role=role,
         )
+
+    def follow_processors(self, percent: int) -> None:
+        """Keep the average use of the processors.
+
+        percent: Use to keep, in percent of the size of a task, 1 to 100.
+        """
         self.scale_to_track_metric(
             "Processors",
             predefined_metric=autoscaling.PredefinedMetric.ECS_SERVICE_AVERAGE_CPU_UTILIZATION,
