@@ -15,9 +15,9 @@ from constructs import Construct
 
 from inference_constructs.batch.add_function import add_function
 from inference_constructs.code_staging import function_code
-from inference_constructs.findings import acknowledge, acknowledge_grants
+from inference_constructs.findings import acknowledge_grants
 from inference_constructs.front_door.door_store import DoorStore
-from inference_constructs.observability.kept_log_group import short_log
+from inference_constructs.network.private_rest_api import PrivateRestApi
 from inference_contracts import key_api_names
 from inference_contracts.door_audit import AUDIT_PREFIX
 from inference_contracts.door_key_acts import KeyRules
@@ -81,91 +81,30 @@ class DoorKeyApi(Construct):
         )
         grant = store.grant_administer_keys(self.function)
         acknowledge_grants(self, [grant], "Each act is an object of its own, whose name has its time.")
-        endpoint = self._add_endpoint(vpc, vpc_cidr or vpc.vpc_cidr_block)
-        self.api = self._add_api(endpoint)
-        stack = cdk.Stack.of(self)
-        #: Base URL of the API, which ends in ``/v1``.
-        self.url = (
-            f"https://{self.api.rest_api_id}-{endpoint.vpc_endpoint_id}.execute-api.{stack.region}."
-            f"{stack.url_suffix}/{self.api.deployment_stage.stage_name}/iam/v1"
-        )
-
-    def _add_endpoint(self, vpc: ec2.IVpc, cidr: str) -> ec2.InterfaceVpcEndpoint:
-        security_group = ec2.SecurityGroup(
-            self, "Endpoint", vpc=vpc, allow_all_outbound=False, description="HTTPS from the VPC to the API"
-        )
-        security_group.add_ingress_rule(ec2.Peer.ipv4(cidr), ec2.Port.tcp(443))
-        return ec2.InterfaceVpcEndpoint(
+        # The default child adds nothing to the logical ids of its resources.
+        private = PrivateRestApi(
             self,
-            "ExecuteApi",
+            "Default",
             vpc=vpc,
-            service=ec2.InterfaceVpcEndpointAwsService.APIGATEWAY,
-            open=False,
-            private_dns_enabled=False,
-            security_groups=[security_group],
-            subnets=ec2.SubnetSelection(subnets=vpc.private_subnets),
-        )
-
-    def _add_api(self, endpoint: ec2.InterfaceVpcEndpoint) -> apigateway.RestApi:
-        api = apigateway.RestApi(
-            self,
-            "Api",
-            cloud_watch_role=False,
-            deploy_options=apigateway.StageOptions(
-                # Neither bodies nor answers are logged: answers have secrets.
-                access_log_destination=apigateway.LogGroupLogDestination(short_log(self, "Log")),
-                access_log_format=apigateway.AccessLogFormat.json_with_standard_fields(
-                    caller=True,
-                    http_method=True,
-                    ip=True,
-                    protocol=True,
-                    request_time=True,
-                    resource_path=True,
-                    response_length=True,
-                    status=True,
-                    user=True,
-                ),
-                metrics_enabled=True,
-                throttling_burst_limit=_REQUESTS_AT_ONCE,
-                throttling_rate_limit=_REQUESTS_PER_SECOND,
-            ),
-            endpoint_configuration=apigateway.EndpointConfiguration(
-                types=[apigateway.EndpointType.PRIVATE], vpc_endpoints=[endpoint]
-            ),
-            policy=iam.PolicyDocument(
-                statements=[
-                    iam.PolicyStatement(
-                        actions=["execute-api:Invoke"],
-                        conditions={"StringEquals": {"aws:SourceVpce": endpoint.vpc_endpoint_id}},
-                        principals=[iam.AnyPrincipal()],
-                        resources=["execute-api:/*"],
-                    )
-                ]
-            ),
-            # The only dimension of the API's metrics, so it must differ from the batch API's (Amazon API
-            # Gateway Developer Guide, "Amazon API Gateway dimensions and metrics").
-            rest_api_name=f"{cdk.Stack.of(self).stack_name}-Keys",
-        )
-        resource: apigateway.IResource = api.root
-        for part in ("iam", "v1"):
-            resource = resource.add_resource(part)
-        resource.add_proxy(
-            any_method=True,
-            default_integration=apigateway.LambdaIntegration(self.function, allow_test_invoke=False),
-            default_method_options=apigateway.MethodOptions(
-                authorization_type=apigateway.AuthorizationType.IAM
-            ),
-        )
-        acknowledge(
-            api,
-            {
-                "APIG2": "The function validates each request and reports all errors at once.",
-                "APIG3": "The API is not reachable from outside the VPC.",
+            vpc_cidr=vpc_cidr,
+            description="HTTPS from the VPC to the API",
+            name=f"{cdk.Stack.of(self).stack_name}-Keys",
+            requests_per_second=_REQUESTS_PER_SECOND,
+            requests_at_once=_REQUESTS_AT_ONCE,
+            findings={
                 "APIG6": "Access is logged. Execution logs could hold secrets of keys.",
                 "COG4": "Callers are IAM principals, which sign their requests.",
             },
+            private_dns=False,
         )
-        return api
+        private.pass_on(["iam", "v1"], apigateway.LambdaIntegration(self.function, allow_test_invoke=False))
+        self.api = private.api
+        stack = cdk.Stack.of(self)
+        #: Base URL of the API, which ends in ``/v1``.
+        self.url = (
+            f"https://{self.api.rest_api_id}-{private.endpoint.vpc_endpoint_id}.execute-api.{stack.region}."
+            f"{stack.url_suffix}/{self.api.deployment_stage.stage_name}/iam/v1"
+        )
 
 
 def isolate_keys(table: dynamodb.TableV2, bucket: s3.Bucket, *, principals: Sequence[str]) -> None:
