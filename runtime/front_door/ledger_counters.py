@@ -138,6 +138,11 @@ class Budgets:
             self._callers[team, project, key, budget] = found
         return found
 
+    def counts_invented(self, team: str, project: str) -> bool:
+        """Return whether a project has a counter only because each project of its team has one."""
+        limits = self._limits
+        return ("project", f"{team}/{_EACH}") in limits and ("project", f"{team}/{project}") not in limits
+
     def of_model(self, model: str) -> LedgerSlot | None:
         """Return the counter of a model. None if it has no budget."""
         return self._models.get(model)

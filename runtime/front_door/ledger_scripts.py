@@ -31,6 +31,8 @@ local now = tonumber(redis.call('TIME')[1])
 local minute = math.floor(now / 60)
 local function number(text) return tonumber(text or 0) or 0 end
 local function whole(value) return string.format('%.0f', value) end
+-- Counters of projects and keys are forgotten when no checkpoint has them any more. The first one stays.
+local function keep(key) if key ~= KEYS[3] then redis.call('EXPIRE', key, 6048000) end end
 local function add(list, more) for _, each in ipairs(more) do list[#list + 1] = each end end
 """
 
@@ -74,6 +76,7 @@ for i = 3, #KEYS do
   if f[1] < day then add(set, {'e', whole(f[1]), 'E', f[5], 'd', whole(day), 'D', 0}) end
   if f[2] < month then add(set, {'p', whole(f[2]), 'P', f[6], 'm', whole(month), 'M', 0}) end
   redis.call('HSET', KEYS[i], unpack(set))
+  if f[1] < day then keep(KEYS[i]) end
   redis.call('HINCRBY', KEYS[i], 'R', ARGV[5])
 end
 redis.call('HSET', KEYS[1], ARGV[4], ARGV[7])
@@ -90,6 +93,7 @@ local function charge(key, cost, of_day, of_month)
   if d < of_day then
     redis.call('HSET', key, 'e', whole(d), 'E', v[2] or 0, 'd', whole(of_day), 'D', 0)
     d, e = of_day, d
+    keep(key)
   end
   if m < of_month then
     redis.call('HSET', key, 'p', whole(m), 'P', v[4] or 0, 'm', whole(of_month), 'M', 0)
@@ -185,8 +189,9 @@ return 1
 #: Fills a slot. ARGV: a new generation, and for each counter d, D, e, E, m, M, p, P. Each is merged by the
 #: maximum, for the later window. Returns the generation. With an empty generation it only merges what another
 #: replica still knows.
-SEED: Final = """
-local function number(text) return tonumber(text or 0) or 0 end
+SEED: Final = (
+    _COMMON
+    + """
 local generation = redis.call('HGET', KEYS[3], 'g')
 if generation and ARGV[1] ~= '' then return generation end
 local names = {'d', 'D', 'e', 'E', 'm', 'M', 'p', 'P'}
@@ -199,10 +204,12 @@ for i = 3, #KEYS do
       redis.call('HSET', KEYS[i], names[w], ARGV[at + w], names[w + 1], spent)
     end
   end
+  keep(KEYS[i])
 end
 if ARGV[1] ~= '' then redis.call('HSET', KEYS[3], 'g', ARGV[1]) end
 return ARGV[1]
 """
+)
 
 #: Tells the other replicas what this one has in progress. Keys: the hash of all replicas. ARGV: name, text.
 #: Returns {now, and of each replica name, seconds since it was heard, text}. Those that were not heard for an

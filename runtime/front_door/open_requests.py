@@ -151,6 +151,15 @@ class OpenRequests:
         if request.is_unchecked:
             self.unchecked_nano += request.nano
 
+    def has_in(self, identifier: str, slot: LedgerSlot) -> bool:
+        """Return whether a request is noted, and note that it has a reservation in a slot too."""
+        found = self._open.get(identifier)
+        if found is None:
+            return False
+        if slot.tag not in {each.tag for each in found.slots}:
+            found.slots = (*found.slots, slot)
+        return True
+
     def charged(self, request: OpenRequest) -> None:
         """Note that the store has what a request has cost."""
         if request.is_unchecked:

@@ -18,7 +18,7 @@ from front_door.open_requests import OpenRequests
 from front_door.replicas import Replicas
 from front_door.settlement import Settlement
 from front_door.store import LedgerStore, StoreLostError
-from front_door.stored_requests import slots_of, stored_requests
+from front_door.stored_requests import FindSlots, slot_of, stored_requests
 from front_door.target_load import TargetLoads
 from front_door.trouble import Trouble
 
@@ -31,12 +31,14 @@ class OrphanSweep:
     """Looks for orphans.
 
     budgets: Returns the budgets of today's configuration.
+    slots: Finds the counters of a request, with the limits that its key has of its own.
     envoy_admin: Address of Envoy's administration. Empty: crashes of Envoy are not seen.
     """
 
     def __init__(
         self,
         budgets: Callable[[], Budgets],
+        slots: FindSlots,
         *,
         store: LedgerStore,
         replicas: Replicas,
@@ -45,7 +47,8 @@ class OrphanSweep:
         loads: TargetLoads,
         envoy_admin: str,
     ) -> None:
-        self._budgets, self._store, self._replicas = budgets, store, replicas
+        self._budgets, self._slots = budgets, slots
+        self._store, self._replicas = store, replicas
         self._settlement, self._opened, self._loads = settlement, opened, loads
         self._envoy_admin = envoy_admin
 
@@ -73,9 +76,8 @@ class OrphanSweep:
             async for identifier, _, facts in stored_requests(self._store, tag):
                 if facts.replica not in dead:
                     continue
-                for slot in slots_of(self._budgets(), facts):
-                    if slot.tag == tag:
-                        await self._settlement.settle_orphan(slot, identifier, facts)
+                if slot := slot_of(self._slots, facts, tag):
+                    await self._settlement.settle_orphan(slot, identifier, facts)
         for name in dead:
             await self._replicas.forget(name)
 

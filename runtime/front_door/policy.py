@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 from urllib.parse import quote
 
@@ -14,6 +14,7 @@ from front_door.callers import Callers, DoorCaller
 from front_door.costs import CostBound, bound_of
 from front_door.door_metrics import DoorMetrics
 from front_door.given_back import give_back
+from front_door.invented_projects import InventedProjects
 from front_door.key_snapshot import KeySnapshot
 from front_door.known_usage import KnownUsage
 from front_door.ledger import AT_ONCE, NOT_RESERVED, Exceeded, Ledger, Reservation
@@ -92,6 +93,7 @@ class Policy:
         self._ledger, self._signer, self._loads = ledger, signer, loads
         self._usage, self._opened, self._keys = usage, opened, keys
         self._metrics, self._replica = metrics, replica
+        self._invented = InventedProjects()
 
     async def decide(self, path: str, headers: Mapping[bytes, bytes], link: EnvoyLink) -> Headers:
         """Return the headers of an admitted request. Raises RefusedError.
@@ -141,6 +143,8 @@ class Policy:
             )
             raise RefusedError(DoorRefusal(404, "model_not_found", message, parameter="model"))
         project = _project(caller, request)
+        if project and caller.project is None and known.budgets.counts_invented(caller.team, project):
+            self._note_invented(caller, project)
         # The requests of a part of the platform are of many, which shall not all have one target.
         own = headers.get(_REQUEST_ID, b"").decode("ascii", "replace") if caller.caller else caller.name
         conversation = request.conversation or own
@@ -172,7 +176,9 @@ class Policy:
             month=windows.month,
             started=int(time.time()),
         )
-        promise = await self._reserve(caller, model, bound, facts, link)
+        while (promise := await self._reserve(caller, model, bound, facts, link)) is None:
+            windows = self._ledger.windows
+            facts = replace(facts, day=windows.day, month=windows.month)
         self._loads.began(target.cluster)
         if not link.is_open:  # the caller has gone: Envoy does not wait any more
             await give_back(
@@ -190,6 +196,16 @@ class Policy:
             **({door_headers.USER: request.user} if request.user else {}),
         }
 
+    def _note_invented(self, caller: DoorCaller, project: str) -> None:
+        most = self._invented.most(caller.team, caller.name, project, self._ledger.windows.day)
+        if most is not None:
+            message = (
+                f"The project {project!r} is new today, and this caller or its team has begun {most} today, "
+                "which is the most. Name one of these, or ask the platform's owner for a budget of this "
+                "project, or for a key that belongs to it."
+            )
+            raise RefusedError(DoorRefusal(403, "too_many_projects", message))
+
     async def _reserve(
         self,
         caller: DoorCaller,
@@ -197,8 +213,11 @@ class Policy:
         bound: CostBound,
         facts: RequestFacts,
         link: EnvoyLink,
-    ) -> Promise:
-        """Reserve in the counters of the caller and in that of the model, or in none."""
+    ) -> Promise | None:
+        """Reserve in the counters of the caller and in that of the model, or in none.
+
+        Return None, with nothing reserved, if a day has begun since the facts were written.
+        """
         budgets = self.known.budgets
         caller_slot = budgets.of_caller(caller.team, facts.project, caller.key, caller.budget)
         model_slot = budgets.of_model(model.name)
@@ -214,11 +233,15 @@ class Policy:
         try:
             for slot in asked:
                 answer = await self._ledger.reserve(slot, identifier, nano, bound.tokens, value)
+                if isinstance(answer, Reservation):
+                    found[slot.tag] = answer
+                    if answer.day == facts.day:
+                        continue
+                for other in asked[: len(found)]:
+                    await self._ledger.settle(other, identifier, 0, 0, found[other.tag])
                 if isinstance(answer, Exceeded):
-                    for other in asked[: len(found)]:
-                        await self._ledger.settle(other, identifier, 0, 0, found[other.tag])
                     raise RefusedError(_exceeded(answer))
-                found[slot.tag] = answer
+                return None
         except StoreLostError as error:
             self._metrics.count("store_lost")
             self._admit_without_store(nano, error)
@@ -228,7 +251,7 @@ class Policy:
         self._opened.add(
             identifier, OpenRequest(facts, nano, value, tuple(asked), link, is_unchecked, time.monotonic())
         )
-        none = Reservation(NOT_RESERVED, windows.day, windows.month, 0)
+        none = Reservation(NOT_RESERVED, facts.day, facts.month, 0)
         return Promise(
             identifier,
             found.get(caller_slot.tag, none),

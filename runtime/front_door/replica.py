@@ -114,6 +114,7 @@ class Replica:
         )
         self._orphans = OrphanSweep(
             lambda: self.policy.known.budgets,
+            self.policy.slots,
             store=self._store,
             replicas=self._replicas,
             settlement=settlement,
@@ -166,6 +167,7 @@ class Replica:
         await take_over(
             self._settings.replica,
             lambda: self.policy.known.budgets,
+            self.policy.slots,
             store=self._store,
             opened=self._opened,
             loads=self._loads,

@@ -18,6 +18,7 @@ from front_door.log_line import FULL, EndedRequest, read_line, request_without_d
 from front_door.open_requests import OpenRequest, OpenRequests, RequestFacts
 from front_door.reservations import Signer
 from front_door.store import StoreLostError
+from front_door.stored_requests import FindSlots
 from front_door.target_load import TargetLoads
 from inference_contracts.usage_record import UsageRecord
 
@@ -26,9 +27,6 @@ _RETRY_SECONDS: Final = 0.2
 _ANSWERS: Final = 1000
 #: What is added to the densest prompt of these answers.
 _MARGIN: Final = 1.1
-
-#: Returns the counters of a request: those of the caller, and that of the model if it has a budget.
-FindSlots = Callable[[str, str | None, str | None, str], tuple[LedgerSlot, LedgerSlot | None]]
 
 
 class PromptDensity:

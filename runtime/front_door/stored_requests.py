@@ -36,16 +36,20 @@ async def stored_requests(store: LedgerStore, tag: str) -> AsyncIterator[tuple[s
             return
 
 
-def slots_of(budgets: Budgets, facts: RequestFacts) -> list[LedgerSlot]:
-    """Return the slots in which a request may have a reservation."""
-    of_model = budgets.of_model(facts.model)
-    found = [budgets.of_caller(facts.team, facts.project, facts.key)]
-    return [*found, of_model] if of_model else found
+#: Returns the counters of a request: those of the caller, and that of the model if it has a budget.
+FindSlots = Callable[[str, str | None, str | None, str], tuple[LedgerSlot, LedgerSlot | None]]
+
+
+def slot_of(find: FindSlots, facts: RequestFacts, tag: str) -> LedgerSlot | None:
+    """Return the counters with a tag in which a request has a reservation. None if there are none now."""
+    slots = find(facts.team, facts.project, facts.key, facts.model)
+    return next((each for each in slots if each and each.tag == tag), None)
 
 
 async def take_over(
     replica: str,
     budgets: Callable[[], Budgets],
+    slots: FindSlots,
     *,
     store: LedgerStore,
     opened: OpenRequests,
@@ -57,28 +61,30 @@ async def take_over(
     It returns when the store has answered, however long it is away: no line can be settled before.
 
     replica: Name of this replica.
+    slots: Finds the counters of a request, with the limits that its key has of its own.
     started: Time at which this process has started, in seconds since 1970.
     """
     while True:
         try:
             for tag in budgets().tags:
                 async for identifier, value, facts in stored_requests(store, tag):
-                    if facts.replica != replica or facts.started > started or identifier in opened:
+                    if facts.replica != replica or facts.started > started:
                         continue
-                    opened.add(identifier, _open_request(value, facts, budgets()))
-                    loads.began(facts.target)
+                    slot = slot_of(slots, facts, tag)
+                    if slot and not opened.has_in(identifier, slot):
+                        opened.add(identifier, _open_request(value, facts, slot))
+                        loads.began(facts.target)
         except StoreLostError:
             await asyncio.sleep(_RETRY_SECONDS)
         else:
             return
 
 
-def _open_request(value: str, facts: RequestFacts, budgets: Budgets) -> OpenRequest:
-    slots = tuple(each for each in slots_of(budgets, facts) if each.reserves)
+def _open_request(value: str, facts: RequestFacts, slot: LedgerSlot) -> OpenRequest:
     # Envoy asked over a connection that is closed: if Envoy has died too, no line will come. The time of the
     # admission was cut off to whole seconds.
     link = EnvoyLink(is_open=False)
     admitted = time.monotonic() - (time.time() - facts.started - 1)
     return OpenRequest(
-        facts, int(value.split(" ", 1)[0]), value, slots, link, is_unchecked=False, admitted=admitted
+        facts, int(value.split(" ", 1)[0]), value, (slot,), link, is_unchecked=False, admitted=admitted
     )

@@ -26,7 +26,7 @@ _LONGEST_NAME: Final = 40 - len("-door")
 #: neither list nor delete keys, nor read those of others.
 DOOR_ACCESS: Final = (
     "on ~door:* -@all +cluster|slots +cluster|shards +cluster|nodes +command +hello +ping +client|setinfo "
-    "+script|load +evalsha +time +get +set +sadd +spop "
+    "+script|load +evalsha +time +get +set +expire +sadd +spop "
     "+hget +hmget +hset +hsetnx +hincrby +hdel +hgetall +hscan"
 )
 
