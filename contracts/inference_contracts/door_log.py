@@ -52,6 +52,7 @@ FIELDS: Final = {
     "flags": "%RESPONSE_FLAGS%",
     "details": "%RESPONSE_CODE_DETAILS%",
     "upstream": "%UPSTREAM_HOST%",
+    "retryAfter": "%RESP(retry-after):16%",
     "address": "%DOWNSTREAM_REMOTE_ADDRESS_WITHOUT_PORT%",
     "callersId": "%REQ(x-client-request-id):128%",
     INPUT_TOKENS: f"%DYNAMIC_METADATA({USAGE_NAMESPACE}:{INPUT_TOKENS})%",

@@ -20,8 +20,9 @@ _FIRST_ERROR: Final = 400
 #: Detail of an answer that had no room in Envoy's buffer: the model has worked
 #: (https://www.envoyproxy.io/docs/envoy/v1.40.0/configuration/http/http_conn_man/response_code_details).
 _TOO_LARGE: Final = "response_payload_too_large"
-#: What a target answers that has no room (Dynamo 1.6.1 and llm-d answer 503 or 529).
-FULL: Final = frozenset({503, 529})
+#: What a target answers that has no room: Dynamo 1.6.1 529 while all workers are busy, llm-d 429.
+_FULL: Final = frozenset({429, 529})
+_UNAVAILABLE: Final = 503
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +52,18 @@ class EndedRequest:
     def status(self) -> int:
         """Status of the answer. 0 if there was none."""
         return _whole(self.line.get("status"))
+
+    @property
+    def says_full(self) -> bool:
+        """Whether its target had no room for it, or no worker.
+
+        The filter beside an entry point refuses with 503 and ``retry-after`` what has ended workers
+        (`inference_contracts.request_filter`): that says nothing of other requests, and whoever sends such a
+        one would else close the target for all. Dynamo and llm-d state no time.
+        """
+        if self.status != _UNAVAILABLE:
+            return self.status in _FULL
+        return self.text("upstream") is None or self.text("retryAfter") is None
 
     @property
     def added_seconds(self) -> float | None:

@@ -1,8 +1,9 @@
 """Chooses the target of a request: by conversation, and by which targets have room.
 
-A target has room while the requests in progress there are fewer than what its workers answer at once, times a
-share that grows with the priority of the request: 0.8 for priority 0, 1.5 for 100. So the requests of the
-lowest priority are refused first, and those of batch leave room in which interactive ones do not wait.
+A target has room while the requests in progress there are fewer than what its workers answer at once, or
+than it takes by what it has refused (`target_load`), times a share that grows with the priority of the
+request: 0.8 for priority 0, 1.5 for 100. So the requests of the lowest priority are refused first, and those
+of batch leave room in which interactive ones do not wait.
 """
 
 from __future__ import annotations
@@ -25,6 +26,9 @@ class TargetLoad(Protocol):
     def in_progress(self, cluster: str) -> float:
         """Return the requests in progress at a target, of all replicas."""
 
+    def bound(self, cluster: str, most: float) -> float:
+        """Return how many requests may be in progress at a target, at most so many."""
+
     def seconds_until(self, cluster: str, fewer: float) -> int:
         """Return the seconds until so many requests are expected to have ended there."""
 
@@ -37,11 +41,12 @@ class NoRoom:
     """Seconds until one is expected to have room."""
 
 
-def most_in_progress(target: DoorTarget, priority: int) -> float:
+def most_in_progress(target: DoorTarget, priority: int, load: TargetLoad) -> float:
     """Return how many requests may be in progress at a target for one more of a priority to be admitted."""
     if target.requests_at_once is None:
         return float("inf")
-    return max(1.0, target.requests_at_once * (_LEAST_SHARE + _SHARE_OF_PRIORITY * priority))
+    bound = load.bound(target.cluster, target.requests_at_once)
+    return max(1.0, bound * (_LEAST_SHARE + _SHARE_OF_PRIORITY * priority))
 
 
 def home_of(model: DoorModel, conversation: str) -> DoorTarget:
@@ -61,15 +66,15 @@ def choose_target(
 ) -> DoorTarget | NoRoom:
     """Return the conversation's own target, else the first one that has room, else how long to wait."""
     home = home_of(model, conversation)
-    if load.in_progress(home.cluster) < most_in_progress(home, priority):
+    if load.in_progress(home.cluster) < most_in_progress(home, priority, load):
         return home
     others = [target for target in model.targets if target is not home]
     for target in others:
-        if load.in_progress(target.cluster) < most_in_progress(target, priority):
+        if load.in_progress(target.cluster) < most_in_progress(target, priority, load):
             return target
     waits = [
         load.seconds_until(
-            each.cluster, load.in_progress(each.cluster) - most_in_progress(each, priority) + 1
+            each.cluster, load.in_progress(each.cluster) - most_in_progress(each, priority, load) + 1
         )
         for each in (home, *others)
     ]

@@ -14,7 +14,7 @@ from front_door.known_usage import KnownUsage
 from front_door.ledger import NOT_RESERVED, Ledger, Reservation, Unreserved
 from front_door.ledger_counters import LedgerSlot
 from front_door.log_follower import LogLine
-from front_door.log_line import FULL, EndedRequest, read_line, request_without_decision
+from front_door.log_line import EndedRequest, read_line, request_without_decision
 from front_door.open_requests import OpenRequest, OpenRequests, RequestFacts
 from front_door.reservations import Signer
 from front_door.store import StoreLostError
@@ -147,7 +147,7 @@ class Settlement:
         """Note that a request has ended. Return it if this process has admitted it and not settled it."""
         request = self._opened.pop(ended.promise.id)
         if request:
-            self._loads.ended(ended.text("target") or "", is_full=ended.status in FULL)
+            self._loads.ended(ended.text("target") or "", is_full=ended.says_full)
         if ended.cost.basis == "usage":
             self.density.learn(ended.text("model") or "", ended.promise.input_tokens, ended.cost.input_tokens)
         return request

@@ -4,6 +4,12 @@ Every request to a target passes through a replica, so together they know how ma
 replica counts its own at once, and twice a second writes its numbers to the store and reads those of the
 others. Frontends are not asked for their queues: each serving stack names its metrics differently, a scrape
 is as old as what replicas tell each other, and it would need a way around the front door's own rules.
+
+How many requests a target takes is what its largest number of workers answers at once. With fewer, requests
+wait there, and that is what makes the autoscaler add workers: a door that let in no more than those of today
+answer would keep the deployment small. A target that refuses because it is full says where waiting ends, so
+each refusal lowers its bound to three quarters of what is in progress, at most once a second, and the bound
+grows back by a hundredth of the largest number each second.
 """
 
 from __future__ import annotations
@@ -18,8 +24,11 @@ from typing import Final
 _RATE_SECONDS: Final = 10
 #: Longest time that callers are told to wait: the load is not known further ahead.
 _MOST_WAIT_SECONDS: Final = 60
-#: Time for which a target that says it is full gets no further request.
+#: Time for which a target that says it is full gets no further request, and in which its bound is cut once.
 _FULL_SECONDS: Final = 1.0
+_CUT: Final = 0.75
+#: Share of the largest number by which a bound grows back in a second.
+_GROWTH: Final = 0.01
 
 
 class TargetLoads:
@@ -34,6 +43,7 @@ class TargetLoads:
         self._others: Mapping[str, float] = {}
         self._ends: dict[str, collections.deque[tuple[int, int]]] = {}
         self._full_until: dict[str, float] = {}
+        self._cuts: dict[str, tuple[float, float]] = {}
 
     def began(self, cluster: str) -> None:
         """Note that a request was admitted."""
@@ -47,7 +57,7 @@ class TargetLoads:
         if self.own[cluster] > 0:
             self.own[cluster] -= 1
         if is_full:
-            self._full_until[cluster] = self._clock() + _FULL_SECONDS
+            self._cut(cluster)
         second = int(self._clock())
         ends = self._ends.setdefault(cluster, collections.deque(maxlen=_RATE_SECONDS + 1))
         if ends and ends[-1][0] == second:
@@ -62,6 +72,24 @@ class TargetLoads:
     def all_in_progress(self) -> Mapping[str, float]:
         """Return the requests in progress at each target, of all replicas."""
         return {each: self.own[each] + self._others.get(each, 0.0) for each in {*self.own, *self._others}}
+
+    def bound(self, cluster: str, most: float) -> float:
+        """Return how many requests may be in progress at a target by what it has refused.
+
+        most: What its largest number of workers answers at once.
+        """
+        cut = self._cuts.get(cluster)
+        if cut is None:
+            return most
+        number, at = cut
+        return min(most, number + _GROWTH * most * (self._clock() - at))
+
+    def _cut(self, cluster: str) -> None:
+        now = self._clock()
+        if now >= self._full_until.get(cluster, 0.0):
+            total = self.own[cluster] + self._others.get(cluster, 0.0)
+            self._cuts[cluster] = (_CUT * total, now)
+        self._full_until[cluster] = now + _FULL_SECONDS
 
     def in_progress(self, cluster: str) -> float:
         """Return the requests in progress at a target, of all replicas. Infinite while it says it is full."""

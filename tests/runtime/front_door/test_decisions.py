@@ -328,6 +328,70 @@ def test_a_target_that_says_it_is_full_gets_nothing_for_a_moment() -> None:
     assert found.cluster == "a"
 
 
+def test_a_target_that_refuses_gets_less_and_slowly_more_again() -> None:
+    """Red if a target with half of its workers is asked for all it could take, or never again for that."""
+    clock = Clock()
+    loads = TargetLoads(clock)
+    model = a_model(targets=(DoorTarget("a", "s", 100, 100),))
+
+    def room(priority: int = 50) -> int:
+        """Return how many requests are in progress when the next one is refused."""
+        while not isinstance(choose_target(model, "c", priority, loads), NoRoom):
+            loads.began("a")
+        return loads.own["a"]
+
+    def refuse(number: int) -> None:
+        for _ in range(number):
+            loads.ended("a", is_full=True)
+        clock.now += 1
+
+    assert room() == 115
+    refuse(15)  # of one second: they count as one
+    assert loads.bound("a", 100) == 0.75 * 114 + 1
+    while loads.own["a"] > 50:
+        loads.ended("a", is_full=False)
+    assert room() == 100
+    while loads.own["a"] > 40:
+        loads.ended("a", is_full=False)
+    refuse(1)
+    # Batch leaves room for others here too.
+    while loads.own["a"]:
+        loads.ended("a", is_full=False)
+    assert loads.bound("a", 100) == 0.75 * 39 + 1
+    assert (room(0), room(50)) == (25, 35)
+    clock.now += 20
+    assert room() == 58
+    clock.now += 100
+    assert room() == 115
+    # A target whose workers are gone is back within two minutes, and asked by one request until then.
+    loads.own["a"] = 1
+    refuse(1)
+    assert 1 <= room() <= 2
+    clock.now += 100
+    assert room() == 115
+
+
+@pytest.mark.parametrize(
+    ("facts", "is_full"),
+    [
+        ({"status": 529}, True),
+        ({"status": 429}, True),
+        ({"status": 503}, True),
+        ({"status": 503, "upstream": "-", "retryAfter": "2"}, True),
+        # The filter beside the entry point refuses one request that has ended workers.
+        ({"status": 503, "retryAfter": "120"}, False),
+        ({"status": 500}, False),
+        ({"status": 200}, False),
+    ],
+)
+def test_one_refused_request_does_not_close_a_target(facts: dict[str, Any], is_full: bool) -> None:  # noqa: FBT001
+    """Red if whoever sends what ends workers makes the door refuse the requests of all others."""
+    line = {"reservation": Signer(b"k" * 32).write(PROMISE), "upstream": "10.0.0.1:8000", **facts}
+    ended = read_line(json.dumps(line).encode(), Signer(b"k" * 32))
+    assert ended is not None
+    assert ended.says_full == is_full
+
+
 def test_each_counter_has_the_strictest_of_its_limits() -> None:
     """Red if a second budget loosens the first, if `*` is no limit for a key, or a key's own one is lost."""
     budgets = Budgets(
