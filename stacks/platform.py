@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 import aws_cdk as cdk
@@ -18,6 +18,7 @@ from stacks.target_stacks import Foundation, TargetStacks, stack_name
 from stacks.worker_compute import WorkerCompute
 
 if TYPE_CHECKING:  # only some blueprints need the services that they import
+    from inference_constructs.front_door import PlatformKeySecret
     from inference_constructs.signals import SignalAccess
     from stacks.certificates_stack import CertificatesStack
 
@@ -85,7 +86,10 @@ class PlatformStacks:
         signals = self._add_stores(data, network)
         target = TARGETS[self._spec.cluster.chosen]()
         certificates = self._add_certificates(plan)
-        stacks = target(Foundation(app, blueprint, plan, self._env, self._tags, data, network, certificates))
+        keys = self._add_platform_keys(data)
+        stacks = target(
+            Foundation(app, blueprint, plan, self._env, self._tags, data, network, certificates, keys)
+        )
         compute = stacks.add()
         self._add_batch(plan, data, network, signals, compute)
         self._add_streaming(data, network, signals)
@@ -111,6 +115,27 @@ class PlatformStacks:
             plan=plan,
             env=self._env,
         )
+
+    def _add_platform_keys(self, data: DataStack) -> Mapping[str, PlatformKeySecret]:
+        """Add the keys of the platform's own programs. Return the secret of each, by `KeyOwner.tag`."""
+        if data.front_door is None:
+            return {}
+        from inference_blueprints.serving.front_door.ways import key_owners
+
+        owners = key_owners(self._spec)
+        if not owners:
+            return {}
+        from stacks.platform_keys_stack import PlatformKeysStack
+
+        stack = PlatformKeysStack(
+            self._app,
+            stack_name(self._name, "PlatformKeys"),
+            platform=self._name,
+            owners=owners,
+            store=data.front_door,
+            env=self._env,
+        )
+        return stack.secrets
 
     def _add_stores(self, data: DataStack, network: NetworkStack) -> SignalAccess | None:
         """Add the signal store, if the blueprint has one."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import aws_cdk as cdk
@@ -22,6 +22,7 @@ from stacks.shared_parts import door_priority
 from stacks.worker_compute import WorkerCompute
 
 if TYPE_CHECKING:  # only some blueprints need the services that they import
+    from inference_constructs.front_door import PlatformKeySecret
     from inference_constructs.operations import ControlledCluster
     from stacks.certificates_stack import CertificatesStack
 
@@ -49,6 +50,9 @@ class Foundation:
     balancer."""
     certificates: CertificatesStack | None = None
     """The stack with the certificates of callers. None without a front door."""
+    platform_keys: Mapping[str, PlatformKeySecret] = field(default_factory=dict)
+    """The secret with the keys of batch, of the canary, and of each streaming job, by `KeyOwner.tag`. Empty
+    without a front door."""
 
     @property
     def certificate_arns(self) -> Mapping[str, str]:
