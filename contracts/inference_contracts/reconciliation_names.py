@@ -17,10 +17,8 @@ PLATFORM_DIMENSION: Final = "Platform"
 DIFFERENCE_PERCENT: Final = "LedgerDifference"
 LEDGER_USD: Final = "LedgerUsd"
 RECORDED_USD: Final = "RecordedUsd"
-#: Difference that raises an alarm, in percent. Both sides come from the same line of Envoy's log, so they
-#: differ only by what was lost. Requests of teams whose budgets are enforced after the fact, which run at
-#: midnight, are counted in the ledger on the day on which they end, and in the records on that of their
-#: beginning: some 0.1 % with requests of a minute.
+#: Difference that raises an alarm, in percent. Both sides come from the same line of Envoy's log, and count
+#: its request on the day of its admission, so they differ only by what was lost.
 MOST_DIFFERENT_PERCENT: Final = 0.5
 
 #: Hours of the day, in the time zone of the budgets, at which the day before is compared: late enough for

@@ -84,7 +84,8 @@ return {1, generation, now}
 """
 )
 
-# Adds a cost to the windows in which its request was admitted, also if they have passed since.
+# Adds a cost to the windows in which its request was admitted, also if they have passed since. One that was
+# not reserved may be the first of a window that has passed.
 _CHARGE: Final = """
 local function charge(key, cost, of_day, of_month)
   local v = redis.call('HMGET', key, 'd', 'D', 'm', 'M', 'e', 'p')
@@ -100,9 +101,11 @@ local function charge(key, cost, of_day, of_month)
     m, p = of_month, m
   end
   if d == of_day then redis.call('HINCRBY', key, 'D', cost)
-  elseif e == of_day then redis.call('HINCRBY', key, 'E', cost) end
+  elseif e == of_day then redis.call('HINCRBY', key, 'E', cost)
+  elseif e < of_day then redis.call('HSET', key, 'e', whole(of_day), 'E', cost) end
   if m == of_month then redis.call('HINCRBY', key, 'M', cost)
-  elseif p == of_month then redis.call('HINCRBY', key, 'P', cost) end
+  elseif p == of_month then redis.call('HINCRBY', key, 'P', cost)
+  elseif p < of_month then redis.call('HSET', key, 'p', whole(of_month), 'P', cost) end
 end
 local function answer_of()
   local answer = {1, now}

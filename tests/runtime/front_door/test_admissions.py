@@ -18,6 +18,7 @@ from front_door.invented_projects import MOST_OF_CALLER, MOST_OF_TEAM, InventedP
 from front_door.known_usage import KnownUsage
 from front_door.ledger import Ledger
 from front_door.ledger_scripts import ALL
+from front_door.log_follower import LogLine
 from front_door.open_requests import EnvoyLink, OpenRequests
 from front_door.policy import Known, Policy
 from front_door.reservations import Signer
@@ -30,15 +31,18 @@ from front_door.wrong_keys import WrongKeys
 from inference_contracts import door_headers
 from inference_contracts.door_configuration import DoorBudget, DoorConfiguration
 from inference_contracts.door_keys import key_hash, new_key
-from inference_contracts.door_ledger import windows_at
+from inference_contracts.door_ledger import Windows, windows_at
+from inference_contracts.usage_record import UsageRecord
 from inference_local.emulator.serverless_cache.valkey_server import ValkeyServer
 from tests.runtime.front_door.conftest import FUTURE
 from tests.runtime.front_door.keys.key_tables import record
-from tests.runtime.front_door.policy_process import CHAT, a_configuration, a_model
+from tests.runtime.front_door.policy_process import CHAT, Answer, a_configuration, a_model, log_line
 
 pytestmark = pytest.mark.clock
 
 TEAM = "door:{red}"
+#: What the line of `log_line` costs.
+COST = 12 * 200 + 5 * 800
 #: What a request reserves: ten bytes, the template, and the model's default.
 MOST = (10 + 256) * 200 + 100 * 800
 
@@ -114,6 +118,41 @@ def test_a_request_at_midnight_belongs_to_one_day(shared_store: ValkeyServer, cl
         assert promise is not None
         assert (facts.day, promise.team.day, promise.model.day) == (today.day,) * 3
         assert [int(each) for each in client.hmget("door:{/m}", "R", "o", "d")] == [MOST, 1, today.day]
+
+    run(shared_store, act)
+
+
+def test_what_is_not_reserved_is_charged_to_the_day_of_its_admission(
+    shared_store: ValkeyServer, client: Any
+) -> None:
+    """Red if a team with `enforce: after` is charged today for what began yesterday, or not at all."""
+    budget = DoorBudget("team", "red", nano_per_day=10**9, enforce="after")
+    now = time.time()
+    yesterday, today = (windows_at(now - days * 86400, ZoneInfo("UTC")) for days in (1, 0))
+    before = windows_at(now - 40 * 86400, ZoneInfo("UTC"))
+
+    async def act(store: LedgerStore) -> None:
+        replica = Replica(store, a_configuration(budget))
+        recorded: list[UsageRecord] = []
+        settlement = Settlement(
+            replica.policy.slots, lambda record, _: recorded.append(record), **replica.parts
+        )
+
+        async def admitted(windows: Windows) -> bytes:
+            replica.ledger._windows = windows
+            answer = Answer(200, await replica.ask(), b"")
+            return log_line(answer).encode()
+
+        lines = [await admitted(each) for each in (before, yesterday, yesterday, today)]
+        # They end in another order. The day before yesterday had none.
+        for position, number in enumerate((0, 3, 1, 2), 1):
+            line = LogLine(position * 1000, position * 1000 + 1, lines[number])
+            await settlement.settle([line], is_doubtful=False)
+        found = [int(each) for each in client.hmget(TEAM, "d", "D", "e", "E")]
+        assert found == [today.day, COST, yesterday.day, 2 * COST]
+        assert [each.day for each in recorded] == [before.day, today.day, yesterday.day, yesterday.day]
+        if yesterday.month == today.month:
+            assert int(client.hget(TEAM, "M")) == 3 * COST
 
     run(shared_store, act)
 
