@@ -1,4 +1,4 @@
-"""Receives traces: OTLP over HTTP, as Dynamo's processes send it."""
+"""Receives traces: OTLP over HTTP, as Dynamo's processes and Envoy send it."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class TraceSink:
     """The spans that arrived at a port of this machine."""
 
     def __init__(self, port: int) -> None:
-        self._port = port
+        self.port = port
         self._spans: list[Span] = []
         self._lock = threading.Lock()
 
@@ -50,7 +50,7 @@ class TraceSink:
         """
         return {
             "NO_PROXY": _HOST,
-            "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT": f"http://{_HOST}:{self._port}/v1/traces",
+            "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT": f"http://{_HOST}:{self.port}/v1/traces",
             "OTEL_EXPORTER_OTLP_TRACES_PROTOCOL": "http/protobuf",
         }
 
@@ -75,10 +75,17 @@ def trace_sink() -> Iterator[TraceSink]:
 
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
-            sink.add(self.rfile.read(int(self.headers["Content-Length"])))
+            length = self.headers["Content-Length"]
+            sink.add(self.rfile.read(int(length)) if length else b"".join(self._chunks()))
             self.send_response(200)
             self.send_header("Content-Length", "0")
             self.end_headers()
+
+        def _chunks(self) -> Iterator[bytes]:
+            """Yield the parts of a body without a length, as Envoy sends it."""
+            while size := int(self.rfile.readline(), 16):
+                yield self.rfile.read(size)
+                self.rfile.readline()
 
         def log_message(self, *_arguments: object) -> None:
             """Write nothing."""

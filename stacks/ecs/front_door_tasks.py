@@ -34,6 +34,7 @@ from inference_constructs.observability import KeptLogGroup
 from inference_contracts.door_names import DOOR_JOB, DOOR_PORT, METRICS_PORT, door_domain
 from inference_contracts.ecs_names import MAIN_CONTAINER
 from inference_contracts.task_tags import LABEL_TAGS, METRICS_JOB_TAG, METRICS_PORT_TAG
+from inference_contracts.trace_names import HTTP_PORT
 from stacks.door_compute import DoorCompute, DoorParts
 
 _STORE_PORT: Final = 6379
@@ -102,13 +103,16 @@ class DoorTasks(DoorCompute):
         group.add_ingress_rule(readers, ec2.Port.tcp(METRICS_PORT), "Metrics, from Prometheus")
         group.add_egress_rule(ec2.Peer.any_ipv4(), ec2.Port.tcp(443), "AWS, and issuers of tokens")
         group.add_egress_rule(ec2.Peer.ipv4(self._vpc_cidr), ec2.Port.tcp(_STORE_PORT), "Store of the ledger")
-        for port in sorted({each.port for each in self._door.clusters}):
+        ports = {each.port: "Models" for each in self._door.clusters}
+        if self._door.trace_ratio is not None:
+            ports[HTTP_PORT] = "Traces"
+        for port, what in sorted(ports.items()):
             members = ec2.Peer.security_group_id(self._members.security_group_id)
-            group.add_egress_rule(members, ec2.Port.tcp(port), "Models")
+            group.add_egress_rule(members, ec2.Port.tcp(port), what)
             ec2.CfnSecurityGroupIngress(
                 stack,
-                f"ModelsIngress{port}",
-                description="Models, from the front door",
+                f"{what}Ingress{port}",
+                description=f"{what}, from the front door",
                 from_port=port,
                 to_port=port,
                 group_id=self._members.security_group_id,

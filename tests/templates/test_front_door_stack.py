@@ -15,6 +15,7 @@ from inference_catalog.charts import charts
 from inference_contracts.door_headers import READY_PATH
 from inference_contracts.door_identities import CALLERS_PORT
 from inference_contracts.door_names import DOOR_PORT, METRICS_PORT
+from inference_contracts.trace_names import HTTP_PORT
 from inference_contracts.usage_record import UsageRecord
 from tests.templates.checks.hops import ingress
 from tests.templates.checks.limits import exceeded_limits
@@ -44,6 +45,11 @@ def with_own_keys(spec: dict[str, Any]) -> None:
 def on_ecs(spec: dict[str, Any]) -> None:
     with_front_door(spec)
     spec["cluster"] = {"ecs": {}}
+
+
+def traced_on_ecs(spec: dict[str, Any]) -> None:
+    on_ecs(spec)
+    spec["observability"] = {"traces": {"sampleRatio": 0.25}}
 
 
 def with_changed_rules(spec: dict[str, Any]) -> None:
@@ -275,6 +281,23 @@ def test_the_load_balancer_reaches_the_door_and_the_door_the_models(ecs: Templat
     network = service["NetworkConfiguration"]["AwsvpcConfiguration"]
     assert network["AssignPublicIp"] == "DISABLED"
     assert [text(each) for each in network["SecurityGroups"]] == ["${Tasks0BA6A452.GroupId}"]
+
+
+@pytest.mark.thorough
+def test_on_ecs_it_reaches_what_receives_its_spans(synthesise: Synthesise, ecs: Templates) -> None:
+    templates = synthesise(traced_on_ecs)
+    rule = f"Hosts and tasks: tcp {HTTP_PORT} from Front door"
+    assert rule in ingress(templates)
+    assert rule not in ingress(ecs)
+    [receiver] = [
+        each for each in watched(templates)["envoy"]["clusters"]["resources"] if each["name"] == "traces"
+    ]
+    [host] = [
+        each["Name"]
+        for each in templates.properties("AWS::ServiceDiscovery::PrivateDnsNamespace", "Observability")
+    ]
+    assert f'.{host}", "port_value": {HTTP_PORT}' in json.dumps(receiver)
+    assert '"traces"' not in json.dumps(watched(ecs))
 
 
 def test_usage_records_are_compressed_encrypted_and_partitioned_by_day(templates: Templates) -> None:

@@ -11,7 +11,7 @@ from inference_blueprints.resources import root
 from tests.templates.checks.hops import HOPS, Hop, hops_of, ingress
 from tests.templates.conftest import Synthesise, SynthesiseShipped
 from tests.templates.support import Templates
-from tests.templates.test_front_door_stack import on_ecs as front_door_on_ecs
+from tests.templates.test_front_door_stack import traced_on_ecs
 from tests.templates.test_front_door_stack import with_own_keys
 from tests.templates.test_known_callers_stack import with_old_names
 from tests.templates.test_policies import CHANGES
@@ -40,7 +40,7 @@ def test_whoever_a_variant_admits_is_in_the_table(synthesise: Synthesise, change
 def test_no_row_names_a_rule_that_no_platform_has(
     synthesise: Synthesise, synthesise_shipped: SynthesiseShipped
 ) -> None:
-    variants = (front_door_on_ecs, with_own_keys, with_old_names)
+    variants = (traced_on_ecs, with_own_keys, with_old_names)
     platforms = [*map(synthesise_shipped, EVERY_GROUP), *map(synthesise, variants)]
     found = {rule for each in platforms for rule in ingress(each)}
     patterns = [pattern for hop in HOPS for pattern in hop.rules]

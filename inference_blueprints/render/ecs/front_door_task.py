@@ -22,6 +22,7 @@ from inference_catalog.ecs_hosts import fargate_size
 from inference_contracts import door_identities
 from inference_contracts.door_names import DOOR_PORT, entry_point_name
 from inference_contracts.ecs_names import MAIN_CONTAINER
+from inference_contracts.trace_names import traces_host_on_ecs
 
 #: Name of the service and of its log streams.
 DOOR_SERVICE: Final = "front-door"
@@ -46,7 +47,9 @@ def door_log_group(platform: str) -> str:
 def ecs_places(door: DoorPlan) -> DoorPlaces:
     """Return where the replicas find what they need on ECS."""
     platform = door.configuration.platform
-    return replica.door_places(door, lambda each: entry_point_name(platform, each.name))
+    return replica.door_places(
+        door, lambda each: entry_point_name(platform, each.name), traces_host_on_ecs(platform)
+    )
 
 
 def front_door_task(door: DoorPlan, *, image: str, references: DoorReferences) -> RenderedTask:

@@ -20,6 +20,7 @@ from inference_contracts import door_headers, door_identities
 from inference_contracts.door_names import DOOR_PORT, METRICS_PORT, entry_point_service
 from inference_contracts.metric_labels import PROMETHEUS_NAMESPACE
 from inference_contracts.records import dataclass
+from inference_contracts.trace_names import TRACES_HOST_ON_EKS
 
 #: Namespace of the pods. It is not that of the models: who may run pods there cannot mount the door's
 #: certificate.
@@ -180,7 +181,9 @@ def eks_places(door: DoorPlan) -> DoorPlaces:
     """Return where the replicas find what they need on EKS."""
     namespace = charts()["dynamo-model"].namespace
     return replica.door_places(
-        door, lambda each: f"{entry_point_service(each.name)}.{namespace}.svc.cluster.local"
+        door,
+        lambda each: f"{entry_point_service(each.name)}.{namespace}.svc.cluster.local",
+        f"{TRACES_HOST_ON_EKS}.cluster.local",
     )
 
 

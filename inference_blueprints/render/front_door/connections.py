@@ -17,6 +17,7 @@ from inference_blueprints.render.front_door.request_body import (
 )
 from inference_blueprints.render.front_door.routes import door_routes
 from inference_blueprints.render.front_door.tokens import token_filters
+from inference_blueprints.render.front_door.tracing import traced_requests
 from inference_blueprints.render.front_door.usage import usage_filter
 from inference_blueprints.serving.types.front_door import DoorPlan
 from inference_contracts import door_headers
@@ -33,12 +34,15 @@ REQUEST_SECONDS: Final = 120
 _HEADERS_KIB: Final = 32
 _HEADERS: Final = 100
 _ENVOYS_PREFIX: Final = "x-envoy-"
+#: Notes of other tracing systems, as long as all headers may be. Envoy would keep them with each span.
+_TRACE_STATE: Final = ("tracestate",)
 #: Largest answer that is not streamed: many embeddings at once. Envoy waits for it, to read its usage.
 _ANSWER_BYTES: Final = 64 * 1024 * 1024
 
 
 def door_listener(plan: DoorPlan, places: DoorPlaces) -> Document:
     """Return the listener."""
+    tracing = traced_requests(plan, places)
     manager = parts.extension(
         "envoy.filters.network.http_connection_manager",
         "filters.network.http_connection_manager.v3.HttpConnectionManager",
@@ -62,7 +66,7 @@ def door_listener(plan: DoorPlan, places: DoorPlaces) -> Document:
         stream_idle_timeout=f"{IDLE_SECONDS}s",
         request_headers_timeout=f"{HEAD_SECONDS}s",
         request_timeout=f"{REQUEST_SECONDS}s",
-        early_header_mutation_extensions=[_callers_headers()],
+        early_header_mutation_extensions=[_callers_headers(*(_TRACE_STATE if tracing else ()))],
         local_reply_config=local_replies(),
         route_config={
             "name": "door",
@@ -87,6 +91,7 @@ def door_listener(plan: DoorPlan, places: DoorPlaces) -> Document:
             ),
         ],
         access_log=[access_log(places.access_log)],
+        **({"tracing": tracing} if tracing else {}),
     )
     own = places.certificate
     return parts.listener(
@@ -98,8 +103,10 @@ def door_listener(plan: DoorPlan, places: DoorPlaces) -> Document:
     )
 
 
-def _callers_headers() -> Document:
+def _callers_headers(*further: str) -> Document:
     """Remove what only the door may say, and give every request an identifier of its own.
+
+    further: Further headers that are removed.
 
     A caller who could choose it could settle the reservation of another request. What the caller sent is
     logged. Envoy's own headers change retries and timeouts, also those of callers with private addresses
@@ -117,6 +124,7 @@ def _callers_headers() -> Document:
             ),
             {"append": {"append_action": "ADD_IF_ABSENT", "header": callers}},
             {"remove": "x-request-id"},
+            *({"remove": each} for each in further),
         ],
     )
 

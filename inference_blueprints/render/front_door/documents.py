@@ -17,6 +17,7 @@ from inference_blueprints.render.front_door.overload import overload_manager
 from inference_blueprints.render.front_door.places import DoorPlaces, UpstreamPlace
 from inference_blueprints.render.front_door.routes import BATCH_CLUSTER
 from inference_blueprints.render.front_door.tokens import key_clusters
+from inference_blueprints.render.front_door.tracing import traces_cluster
 from inference_blueprints.serving.types.front_door import DoorPlan
 from inference_contracts import door_headers
 from inference_contracts.door_object import FILES
@@ -50,6 +51,7 @@ def door_documents(plan: DoorPlan, places: DoorPlaces) -> DoorDocuments:
                 *(_cluster(each.name, places.clusters[each.name]) for each in plan.clusters),
                 *key_clusters(plan.key_sets, places.trusted),
                 *([_cluster(BATCH_CLUSTER, places.batch)] if places.batch else []),
+                *traces_cluster(plan, places),
             ],
         ),
     )

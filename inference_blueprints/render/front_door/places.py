@@ -51,6 +51,8 @@ class DoorPlaces:
     """What its paths begin with: the stage of API Gateway, such as ``/prod``."""
     trusted_hops: int = 0
     """Load balancers in front of the door, whose ``x-forwarded-for`` is believed."""
+    traces: UpstreamPlace | None = None
+    """What receives spans by OTLP over HTTP. None if nothing does."""
     metrics_port: int | None = None
     """Port at `address` for Prometheus: the policy's metrics at ``/metrics``, Envoy's at ``/metrics/envoy``.
     None without."""

@@ -19,6 +19,7 @@ from inference_blueprints.serving.types.front_door import DoorCluster, DoorPlan
 from inference_contracts import door_headers, door_identities, door_object
 from inference_contracts.door_names import DOOR_PORT, METRICS_PORT
 from inference_contracts.records import dataclass
+from inference_contracts.trace_names import HTTP_PORT
 
 #: Folders of a replica: what both programs share, Envoy's log, and what only the policy process knows.
 RUN_FOLDER: Final = "/run/door"
@@ -138,10 +139,11 @@ def watched_document(plan: DoorPlan, places: DoorPlaces) -> dict[str, Any]:
     }
 
 
-def door_places(plan: DoorPlan, host_of: Callable[[DoorCluster], str]) -> DoorPlaces:
+def door_places(plan: DoorPlan, host_of: Callable[[DoorCluster], str], traces_host: str) -> DoorPlaces:
     """Return the addresses and files of a replica.
 
     host_of: Returns the host name of the entry points of a deployment, which has the address of each.
+    traces_host: Host name of what receives spans, if there are any.
     """
     own = CertificateFiles(door_identities.FOLDER)
     platform = plan.configuration.platform
@@ -164,6 +166,7 @@ def door_places(plan: DoorPlan, host_of: Callable[[DoorCluster], str]) -> DoorPl
             for each in plan.clusters
         },
         trusted=_SYSTEM_AUTHORITIES,
+        traces=UpstreamPlace(traces_host, HTTP_PORT),
         # The load balancer adds the address of its caller.
         trusted_hops=1,
         metrics_port=METRICS_PORT,

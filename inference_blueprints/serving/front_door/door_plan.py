@@ -63,6 +63,8 @@ def door_plan(blueprint: Blueprint, models: Sequence[ModelPlan]) -> DoorPlan | N
     used = {target.cluster for each in door_models for target in each.targets}
     key_sets = tuple(_key_sets(door, host_name))
     size = door_size(blueprint.spec, door_models)
+    observability = blueprint.spec.observability
+    traces = observability.traces if observability else None
     return DoorPlan(
         host_name=host_name,
         configuration=DoorConfiguration(
@@ -87,6 +89,7 @@ def door_plan(blueprint: Blueprint, models: Sequence[ModelPlan]) -> DoorPlan | N
         vcpus=size.vcpus,
         memory_mib=size.memory_mib,
         largest_body_bytes=size.largest_body_bytes,
+        trace_ratio=traces.sample_ratio if traces else None,
     )
 
 

@@ -59,3 +59,5 @@ class DoorPlan:
     """Memory of one replica."""
     largest_body_bytes: int
     """Largest body of a request."""
+    trace_ratio: float | None = None
+    """Share of requests that are traced. None without traces."""

@@ -384,6 +384,16 @@ HOPS: Final = (
         closes="a policy for the agent's pods",
     ),
     Hop(
+        caller="front door, with traces",
+        target="CloudWatch agent (OTLP)",
+        port="4318",
+        admitted="each pod, task and host of the platform, and the front door",
+        authentication="none: anybody of these can add spans",
+        tls="no",
+        rules=(r"Hosts and tasks: tcp 4318 from Front door",),
+        closes="a policy for the agent's pods",
+    ),
+    Hop(
         caller="workers, copies of weights",
         target="Hugging Face Hub, or any address of the internet",
         port="443",

@@ -19,7 +19,7 @@ from inference_blueprints.resources import root
 from inference_blueprints.serving.types.front_door import DoorKeySet
 from tests.unit.render.front_door.small_plans import small_plan
 
-_PART = re.compile(r"envoy\.extensions\.(.+)\.v3\.\w+$")
+_PART = re.compile(r"envoy\.(?:extensions\.(.+)\.v3\.\w+|config\.trace\.v3\.(\w+)Config)$")
 _ROW = re.compile(r"^\| `([a-z_.]+\.[a-z_.]+)` \|", re.MULTILINE)
 
 
@@ -43,9 +43,10 @@ def documents() -> list[Any]:
         clusters={name: UpstreamPlace("model", 8443, Peer(files), files) for name in ("one", "two")},
         trusted="/etc/ssl/certs/ca-certificates.crt",
         batch=UpstreamPlace("batch.example.com", 443, Peer("/etc/ssl/certs/ca-certificates.crt")),
+        traces=UpstreamPlace("agent", 4318),
         metrics_port=9090,
     )
-    found = door_documents(small_plan((key_set,)), places)
+    found = door_documents(small_plan((key_set,), trace_ratio=0.01), places)
     return [found.bootstrap, found.listeners, found.clusters]
 
 
@@ -62,7 +63,11 @@ def types(document: Any) -> Iterator[str]:
 
 def test_each_part_has_a_row(page: str, documents: list[Any]) -> None:
     """Red if a filter is added without its status, its posture and what attacks it."""
-    used = {match[1] for each in types(documents) if (match := _PART.search(each))}
+    used = {
+        (match[1] or f"tracers.{match[2]}").lower()
+        for each in types(documents)
+        if (match := _PART.search(each))
+    }
     assert used == set(_ROW.findall(page))
 
 
@@ -82,7 +87,7 @@ def test_times_are_those_of_the_configuration(page: str) -> None:
 
 
 def test_nothing_is_plain_where_certificates_are_given(documents: list[Any]) -> None:
-    """Red if a cluster of a model, of the batch API or of an issuer could be without TLS."""
+    """Red if a cluster of a model, of the batch API or of an issuer could be without TLS. Spans have none."""
     _, listeners, clusters = documents
     names = {each["name"] for each in clusters["resources"] if "transport_socket" in each}
     assert names == {"one", "two", "batch", "issuer-0"}

@@ -6,7 +6,11 @@ from inference_blueprints.serving.types.front_door import DoorCluster, DoorKeySe
 from inference_contracts.door_configuration import DoorConfiguration
 
 
-def small_plan(key_sets: tuple[DoorKeySet, ...] = (), largest_body_bytes: int = 1024 * 1024) -> DoorPlan:
+def small_plan(
+    key_sets: tuple[DoorKeySet, ...] = (),
+    largest_body_bytes: int = 1024 * 1024,
+    trace_ratio: float | None = None,
+) -> DoorPlan:
     """Return a plan with two clusters."""
     configuration = DoorConfiguration(
         platform="example", models=(), teams=(), budgets=(), issuers=(), api_keys=True
@@ -20,4 +24,5 @@ def small_plan(key_sets: tuple[DoorKeySet, ...] = (), largest_body_bytes: int = 
         vcpus=1.0,
         memory_mib=1024,
         largest_body_bytes=largest_body_bytes,
+        trace_ratio=trace_ratio,
     )
