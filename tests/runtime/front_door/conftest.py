@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -47,7 +48,7 @@ class Platform:
 
     def usage_stream(self) -> tuple[str, str]:
         """Make a bucket and a stream that delivers to it, and return their names."""
-        bucket, stream = "door-usage", "door-usage"
+        bucket = stream = f"door-usage-{secrets.token_hex(4)}"
         self.emulator.client("s3").create_bucket(
             Bucket=bucket, CreateBucketConfiguration={"LocationConstraint": REGION}
         )
@@ -55,6 +56,9 @@ class Platform:
             DeliveryStreamName=stream,
             ExtendedS3DestinationConfiguration={
                 "BucketARN": f"arn:aws:s3:::{bucket}",
+                # As `usage_stream` of the stack has them.
+                "Prefix": f"{door_names.USAGE_PREFIX}{door_names.USAGE_DAY}=!{{timestamp:yyyy-MM-dd}}/",
+                "ErrorOutputPrefix": door_names.USAGE_ERRORS_PREFIX,
                 "RoleARN": "arn:aws:iam::123456789012:role/usage",
             },
         )
