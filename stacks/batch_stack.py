@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import aws_cdk as cdk
 from aws_cdk import aws_ec2 as ec2
@@ -39,6 +41,7 @@ from inference_constructs.batch import (
     BatchRestApi,
     BatchStore,
     JobSchedule,
+    JobsDoor,
     ModelWorker,
     WorkerCount,
     WorkerImage,
@@ -60,7 +63,26 @@ from inference_contracts.batch_limits import (
     SHARDS_PER_WORKER,
 )
 from inference_contracts.batch_names import API_OUTPUT
+from inference_contracts.platform_keys import SECRET_VARIABLE
 from stacks.worker_compute import WorkerCompute
+
+if TYPE_CHECKING:  # platforms without a front door need not import the services that it uses
+    from inference_constructs.front_door import DoorStore, PlatformKeySecret
+
+
+@dataclass(frozen=True)
+class BatchDoor:
+    """The front door, through which workers send their requests."""
+
+    host_name: str
+    keys: PlatformKeySecret
+    """The secret with the key of each team."""
+    time_zone: str
+    """Time zone of the months of its budgets."""
+    has_keys: bool
+    """Whether callers may have API keys."""
+    store: DoorStore
+    """Its tables."""
 
 
 class BatchStack(cdk.Stack):
@@ -73,6 +95,7 @@ class BatchStack(cdk.Stack):
     vpc, vpc_cidr: VPC from which the API is reachable, and its IPv4 range.
     gateway: The models' load balancer.
     limited: Models whose places the capacity shift limits.
+    door: The front door. None if workers call the models.
     """
 
     def __init__(
@@ -91,6 +114,7 @@ class BatchStack(cdk.Stack):
         compute: WorkerCompute,
         gateway: Gateway,
         limited: Sequence[str],
+        door: BatchDoor | None,
         env: cdk.Environment,
     ) -> None:
         super().__init__(scope, construct_id, env=env)
@@ -120,6 +144,7 @@ class BatchStack(cdk.Stack):
             ],
             store=store,
             signals=signals,
+            door=JobsDoor(door.store, door.time_zone, door.has_keys) if door else None,
         )
         self.api = BatchRestApi(
             self,
@@ -131,7 +156,9 @@ class BatchStack(cdk.Stack):
         )
         compute.add_workers(
             self,
-            self._model_workers(spec, batch, gateway, store, plan, platform=platform, limited=limited),
+            self._model_workers(
+                spec, batch, gateway, store, plan, platform=platform, limited=limited, door=door
+            ),
             WorkerCount(batch.workers.min, batch.workers.max, SHARDS_PER_WORKER),
             WorkerImage(
                 self,
@@ -162,11 +189,12 @@ class BatchStack(cdk.Stack):
         *,
         platform: str,
         limited: Sequence[str],
+        door: BatchDoor | None,
     ) -> list[ModelWorker]:
         """Return a worker for each model. It sends requests to the deployments that the queues name."""
         hosts = {queue.model: way_address(spec, queue) for queue in batch.queues}
         # All queues of a model name the same deployments.
-        lent = {queue.model: [*lent_addresses(spec, queue)] for queue in batch.queues}
+        lent = {queue.model: lent_addresses(spec, queue) for queue in batch.queues}
         # Where workers come and go, their part of the work comes and goes with them: nobody gives way.
         limited = [model for model in limited if not lent[model]]
         headers = {model.name: model.batch_headers for model in plan.models}
@@ -179,8 +207,11 @@ class BatchStack(cdk.Stack):
                     "AWS_REGION": self.region,
                     batch_names.BUCKET: store.bucket_name,
                     **_pacing(batch.workers, headers[model]),
-                    batch_names.ENDPOINT: f"{gateway.scheme}://{hosts[model]}.{gateway.zone_name}",
-                    **_lent_endpoints(gateway, lent[model]),
+                    **(
+                        _through_the_door(door, [*lent[model].values()])
+                        if door
+                        else _to_the_model(gateway, hosts[model], [*lent[model]])
+                    ),
                     batch_names.MODEL: model,
                     batch_names.PLATFORM: platform,
                     batch_names.PROGRESS_TABLE: store.progress_table_name,
@@ -192,17 +223,22 @@ class BatchStack(cdk.Stack):
                 state_machine=self.jobs.state_machine,
                 inputs=self.jobs.inputs,
                 limited=model in limited,
+                keys=door.keys if door else None,
             )
             for model, queue in self.jobs.shard_queues.items()
         ]
 
 
-def _lent_endpoints(gateway: Gateway, labels: Sequence[str]) -> Mapping[str, str]:
-    """Return the addresses of deployments that may have no workers."""
-    if not labels:
-        return {}
-    addresses = [f"{gateway.scheme}://{label}.{gateway.zone_name}" for label in labels]
-    return {batch_names.LENT_ENDPOINTS: ",".join(addresses)}
+def _to_the_model(gateway: Gateway, host: str, lent: Sequence[str]) -> Mapping[str, str]:
+    """Return where a worker sends requests: an address, and those of deployments that may have no workers."""
+    own, *others = (f"{gateway.scheme}://{label}.{gateway.zone_name}" for label in (host, *lent))
+    return {batch_names.ENDPOINT: own} | ({batch_names.LENT_ENDPOINTS: ",".join(others)} if others else {})
+
+
+def _through_the_door(door: BatchDoor, lent: Sequence[str]) -> Mapping[str, str]:
+    """Return the same of a worker that calls the front door, where each way has a model of its own."""
+    own = {batch_names.ENDPOINT: f"https://{door.host_name}", SECRET_VARIABLE: door.keys.arn}
+    return own | ({batch_names.LENT_DEPLOYMENTS: ",".join(lent)} if lent else {})
 
 
 def _pacing(workers: BatchWorkers, headers: Mapping[str, str]) -> dict[str, str]:

@@ -20,6 +20,7 @@ from stacks.worker_compute import WorkerCompute
 if TYPE_CHECKING:  # only some blueprints need the services that they import
     from inference_constructs.front_door import PlatformKeySecret
     from inference_constructs.signals import SignalAccess
+    from stacks.batch_stack import BatchDoor
     from stacks.certificates_stack import CertificatesStack
 
 #: Days for which logs of streaming are kept without `observability`.
@@ -91,7 +92,7 @@ class PlatformStacks:
             Foundation(app, blueprint, plan, self._env, self._tags, data, network, certificates, keys)
         )
         compute = stacks.add()
-        self._add_batch(plan, data, network, signals, compute)
+        self._add_batch(plan, data, network, signals, compute=compute, door=stacks.front_door, keys=keys)
         self._add_streaming(data, network, signals)
         self._add_monitoring(plan, stacks)
         self._mark_stacks()
@@ -163,7 +164,10 @@ class PlatformStacks:
         data: DataStack,
         network: NetworkStack,
         signals: SignalAccess | None,
+        *,
         compute: WorkerCompute,
+        door: cdk.Stack | None,
+        keys: Mapping[str, PlatformKeySecret],
     ) -> None:
         """Add the stack that runs batch jobs, if the blueprint has queues."""
         batch = self._spec.batch
@@ -176,7 +180,7 @@ class PlatformStacks:
 
             compute = WorkerTasks(network.models.gateway, batch.workers.ecs, network.vpc)
         shift = shift_configuration_of(self._blueprint, plan)
-        BatchStack(
+        stack = BatchStack(
             self._app,
             stack_name(self._name, "Batch"),
             platform=self._name,
@@ -190,7 +194,28 @@ class PlatformStacks:
             compute=compute,
             gateway=network.models.gateway,
             limited=sorted(shift.batch_places) if shift and shift.action == "shift" else (),
+            door=self._batch_door(plan, data, keys),
             env=self._env,
+        )
+        if door:
+            # Nothing of its template refers to the stack of the door.
+            stack.add_stack_dependency(door)
+
+    @staticmethod
+    def _batch_door(
+        plan: ServingPlan, data: DataStack, keys: Mapping[str, PlatformKeySecret]
+    ) -> BatchDoor | None:
+        """Return how batch calls the front door, if there is one."""
+        if plan.front_door is None or data.front_door is None:
+            return None
+        from stacks.batch_stack import BatchDoor
+
+        return BatchDoor(
+            host_name=plan.front_door.host_name,
+            keys=keys["batch"],
+            time_zone=plan.front_door.configuration.time_zone,
+            has_keys=plan.front_door.configuration.api_keys,
+            store=data.front_door,
         )
 
     def _add_streaming(self, data: DataStack, network: NetworkStack, signals: SignalAccess | None) -> None:

@@ -59,6 +59,8 @@ CONFIGURATION: Final = "BATCH_CONFIGURATION"
 #: Table of the checkpoints of the front door's ledger, and the time zone of its months; only with a door.
 DOOR_LEDGER_TABLE: Final = "BATCH_DOOR_LEDGER_TABLE"
 DOOR_TIME_ZONE: Final = "BATCH_DOOR_TIME_ZONE"
+#: Table of the API keys of the front door, which the authorizer takes; only if callers may have them.
+DOOR_KEYS_TABLE: Final = "BATCH_DOOR_KEYS_TABLE"
 #: Name of the function that closes jobs.
 CLOSE_FUNCTION: Final = "BATCH_CLOSE_FUNCTION"
 #: JSON object: the URL of the shard queue of each model.

@@ -206,7 +206,6 @@ class LocalPlatform:
             self._batch = LocalBatch(
                 self._loaded.blueprint, emulator, endpoints, batch_directory, self._processes
             )
-            self._batch.start()
             parts += self._batch.parts()
             if self._loaded.blueprint.spec.capacity_shift and self.runs_batch and not self.is_controlled:
                 # It reaches no cluster here, and would take all places from batch each minute.
@@ -214,6 +213,8 @@ class LocalPlatform:
         front_door = self._start_front_door(steps)
         if front_door is not None:
             parts += front_door.door.parts()
+        if self._batch is not None:
+            self._batch.start(front_door.door.base_url if front_door else None)
         described = emulator_parts.describe(
             assembly, emulator.recorded_releases(), control_plane=self._control_plane
         )

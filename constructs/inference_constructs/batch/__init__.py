@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from inference_constructs.lazy_names import lazy_names
 
 if TYPE_CHECKING:
-    from inference_constructs.batch.batch_jobs import BatchJobs, JobSchedule
+    from inference_constructs.batch.batch_jobs import BatchJobs, JobSchedule, JobsDoor
     from inference_constructs.batch.batch_metrics import BatchMetrics
     from inference_constructs.batch.batch_monitoring import BatchMonitoring
     from inference_constructs.batch.batch_rest_api import BatchRestApi
@@ -26,6 +26,7 @@ __all__ = [
     "BatchShardQueue",
     "BatchStore",
     "JobSchedule",
+    "JobsDoor",
     "ModelWorker",
     "TeamInputs",
     "WorkerCount",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import aws_cdk as cdk
 from aws_cdk import aws_events as events
@@ -37,6 +37,9 @@ from inference_contracts.batch_keys import FILES_PREFIX, JOBS_PREFIX
 from inference_contracts.batch_limits import SCHEDULE_SECONDS
 from inference_runtime import runtime_directory
 
+if TYPE_CHECKING:  # platforms without a front door need not import the services that it uses
+    from inference_constructs.front_door.door_store import DoorStore
+
 # Stored with the functions' code, because all environment variables of a function share 4 KB
 # (https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html).
 _CONFIGURATION = "configuration.json"
@@ -60,6 +63,18 @@ class JobSchedule:
     """Manifest of the job, in the format that the functions read."""
 
 
+@dataclass(frozen=True)
+class JobsDoor:
+    """The front door, which charges all requests of teams."""
+
+    store: DoorStore
+    """Its tables."""
+    time_zone: str
+    """Time zone of its months."""
+    has_keys: bool
+    """Whether callers may have API keys."""
+
+
 class BatchJobs(Construct):
     """Everything that runs batch jobs except the workers.
 
@@ -75,6 +90,8 @@ class BatchJobs(Construct):
         Jobs that are created on a schedule.
     signals
         Signal store to which jobs may publish their answers; None without one.
+    door
+        The front door; None without one.
     """
 
     def __init__(
@@ -87,6 +104,7 @@ class BatchJobs(Construct):
         limited: Sequence[str] = (),
         schedules: Sequence[JobSchedule] = (),
         signals: SignalAccess | None = None,
+        door: JobsDoor | None = None,
     ) -> None:
         super().__init__(scope, construct_id)
         self._stack = cdk.Stack.of(self)
@@ -95,7 +113,8 @@ class BatchJobs(Construct):
         self._code = function_code(
             runtime / "batch",
             runtime / "signals",
-            packages=_PACKAGES,
+            # Lambda's image promises no time zones.
+            packages=(*_PACKAGES, *(["tzdata"] if door else [])),
             documents={_CONFIGURATION: json.dumps(configuration.to_document())},
         )
         self._store = store
@@ -132,6 +151,8 @@ class BatchJobs(Construct):
         self._let_close(others["schedule"], others["close"])
         if limited:
             others["schedule"].add_environment(batch_names.CEILINGS, ",".join(limited))
+        if door:
+            self._let_read(door, others)
         self.functions = {**functions, **others}
         self.api, self.authorizer = others["api"], others["authorizer"]
         self._add_triggers(others)
@@ -148,6 +169,17 @@ class BatchJobs(Construct):
         iam.Grant.add_to_principal(
             grantee=scheduler_function, actions=["lambda:InvokeFunction"], resource_arns=[close.function_arn]
         )
+
+    @staticmethod
+    def _let_read(door: JobsDoor, functions: Mapping[str, lambda_.Function]) -> None:
+        """Let functions read what teams have spent at the front door, and the authorizer its keys."""
+        for name in ("schedule", "api"):
+            functions[name].add_environment(batch_names.DOOR_LEDGER_TABLE, door.store.ledger_table)
+            functions[name].add_environment(batch_names.DOOR_TIME_ZONE, door.time_zone)
+            door.store.grant_read_spending(functions[name])
+        if door.has_keys:
+            functions["authorizer"].add_environment(batch_names.DOOR_KEYS_TABLE, door.store.keys_table)
+            door.store.grant_get_key(functions["authorizer"])
 
     def _function(
         self, name: str, properties: JobFunction, environment: Mapping[str, str]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_stepfunctions as sfn
@@ -11,6 +12,9 @@ from aws_cdk import aws_stepfunctions as sfn
 from inference_constructs.batch.batch_shard_queue import BatchShardQueue
 from inference_constructs.batch.batch_store import BatchStore
 from inference_constructs.batch.team_isolation import TeamInputs
+
+if TYPE_CHECKING:  # platforms without a front door need not import the services that it uses
+    from inference_constructs.front_door.platform_keys import PlatformKeySecret
 
 #: Reason for the wildcards in its policy.
 WILDCARDS = "The names of the objects of jobs and teams are not known at deployment."
@@ -34,6 +38,8 @@ class ModelWorker:
     """Inputs of the teams, of which it reads images."""
     limited: bool = False
     """Whether the capacity shift limits the places of the model."""
+    keys: PlatformKeySecret | None = None
+    """Its keys for the front door. None if it calls the model itself."""
 
     def grant_run(self, grantee: iam.IGrantable) -> list[iam.Grant]:
         """Allow all actions of the worker.
@@ -56,6 +62,8 @@ class ModelWorker:
                 self.store.grant_read_ceiling(grantee, self.model),
                 self.queue.grant_read_attributes(grantee),
             ]
+        if self.keys:
+            grants += self.keys.grant_read(grantee)
         return grants
 
     def _grant_task_response(self, grantee: iam.IGrantable) -> iam.Grant:

@@ -197,6 +197,19 @@ class DoorStore:
             resource_arns=[arn, f"{arn}/index/{CHANGE_INDEX}"],
         )
 
+    def grant_get_key(self, grantee: iam.IGrantable) -> iam.Grant:
+        """Allow reading the record of one API key at a time, and decrypting it.
+
+        Parameters
+        ----------
+        grantee
+            Principal that gets the permission.
+        """
+        self.grant_use_key(grantee, "dynamodb")
+        return iam.Grant.add_to_principal(
+            grantee=grantee, actions=["dynamodb:GetItem"], resource_arns=[self._table_arn(self.keys_table)]
+        )
+
     def grant_administer_keys(self, grantee: iam.IGrantable) -> iam.Grant:
         """Allow reading and writing API keys, deleting none, and adding to the record of administration.
 
@@ -233,6 +246,20 @@ class DoorStore:
         return iam.Grant.add_to_principal(
             grantee=grantee,
             actions=["dynamodb:PutItem", "dynamodb:Query"],
+            resource_arns=[self._table_arn(self.ledger_table)],
+        )
+
+    def grant_read_spending(self, grantee: iam.IGrantable) -> iam.Grant:
+        """Allow reading what teams have spent, without the key of the table.
+
+        Parameters
+        ----------
+        grantee
+            Principal that gets the permission.
+        """
+        return iam.Grant.add_to_principal(
+            grantee=grantee,
+            actions=["dynamodb:GetItem"],
             resource_arns=[self._table_arn(self.ledger_table)],
         )
 

@@ -74,9 +74,12 @@ class LocalBatch:
         #: The running signal store. None if the blueprint has none.
         self.running_signals = find_signals(emulator, platform) if store else None
 
-    def start(self) -> None:
-        """Start the workers."""
-        self._workers.start()
+    def start(self, door_url: str | None) -> None:
+        """Start the workers.
+
+        door_url: Base URL of the front door, ending in ``/v1``. None if they call the models.
+        """
+        self._workers.start(door_url)
 
     def restart_ended(self, restarts: Restarts) -> None:
         """Start workers again that have ended.

@@ -147,15 +147,21 @@ class LocalBatchWorkers:
         self._processes = processes
         self._workers: list[_Worker] = []
 
-    def start(self) -> None:
-        """Start the number of workers that the releases request."""
+    def start(self, door_url: str | None = None) -> None:
+        """Start the number of workers that the releases request.
+
+        door_url: Base URL of the front door, ending in ``/v1``. None if they call the models.
+        """
         for release in self._releases:
             environment = {
                 **release.environment,
                 **self._emulator_environment,
                 **_SHORTER_TIMES,
-                batch_names.ENDPOINT: self._addresses[release.address],
-                **self._lent(release),
+                **(
+                    {batch_names.ENDPOINT: door_url.removesuffix("/v1")}
+                    if door_url
+                    else {batch_names.ENDPOINT: self._addresses[release.address], **self._lent(release)}
+                ),
                 "PATH": os.defpath,
                 "PYTHONPATH": str(runtime_directory()),
                 "HOME": str(self._directory),

@@ -131,7 +131,9 @@ def caller_of(event: APIGatewayProxyEvent, configuration: Configuration) -> Call
     principal = authorizer.get("principal") or identity.get("userArn")
     if not principal:
         raise ApiError(HTTPStatus.UNAUTHORIZED, "The request has neither a token nor a signature.")
-    team = configuration.team_of(principal)
+    # The authorizer has read the team of an API key; a principal may have left its team since its decision.
+    is_key = bool(authorizer.get("key"))
+    team = configuration.team(authorizer["team"]) if is_key else configuration.team_of(principal)
     if team is None:
         raise ApiError(
             HTTPStatus.FORBIDDEN,

@@ -8,6 +8,7 @@ Variable                     Meaning
 ``BATCH_CONFIGURATION``      platform and teams (`batch.jobs.settings`)
 ``BATCH_AUTHORIZER_SECONDS`` for how long API Gateway remembers an answer: `authorizerResultTtlInSeconds`
 ``BATCH_ACCOUNT``            AWS account of the platform
+``BATCH_DOOR_KEYS_TABLE``    table of the API keys of the front door; none without such keys
 ``AWS_REGION``               set by Lambda
 ``AWS_ENDPOINT_URL_STS``,    where STS is, if it is an emulation
 ``AWS_ENDPOINT_URL``
@@ -26,13 +27,17 @@ from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Any
 
+import boto3
 import urllib3
 
 from batch.authorizer.caller_identity import CallerIdentity, TokenError, read_token
+from batch.authorizer.door_key import LimitedKeyError, team_of_key
 from batch.jobs.settings import read_configuration
 from inference_contracts import batch_names, principals
 from inference_contracts.batch_configuration import Configuration
 from inference_contracts.batch_names import sts_host, token_audience
+from inference_contracts.door_key_table import KeyTable
+from inference_contracts.door_keys import key_id
 
 _logger = logging.getLogger(__name__)
 _logger.setLevel(logging.INFO)
@@ -46,6 +51,7 @@ class Authorizer:
     """Accepts or refuses tokens.
 
     remembered_seconds: Time in which API Gateway caches a decision.
+    keys: API keys of the front door; None without a door.
     clock: Returns seconds since 1970.
     """
 
@@ -56,12 +62,14 @@ class Authorizer:
         *,
         region: str,
         remembered_seconds: float,
+        keys: KeyTable | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._configuration = configuration
         self._identity = identity
         self._region = region
         self._remembered_seconds = remembered_seconds
+        self._keys = keys
         self._clock = clock
 
     def decide(self, event: Mapping[str, Any]) -> dict[str, Any]:
@@ -72,8 +80,11 @@ class Authorizer:
             now.
         """
         try:
+            token = _bearer(event)
+            if self._keys is not None and key_id(token):
+                return self._decide_key(event, token, self._keys)
             question = read_token(
-                _bearer(event),
+                token,
                 region=self._region,
                 now=self._clock(),
                 min_seconds=self._remembered_seconds,
@@ -89,6 +100,18 @@ class Authorizer:
             return _policy(event, "Deny", arn, {"reason": reason})
         return _policy(event, "Allow", arn, {"principal": arn, "team": team.name})
 
+    def _decide_key(self, event: Mapping[str, Any], secret: str, keys: KeyTable) -> dict[str, Any]:
+        """Return the policy for a caller with a key of the front door."""
+        caller = f"key {key_id(secret)}"
+        try:
+            identifier, name = team_of_key(secret, keys, now=self._clock())
+        except LimitedKeyError as error:
+            _logger.info("caller refused: %s", error)
+            return _policy(event, "Deny", caller, {"reason": str(error)})
+        if self._configuration.team(name) is None:
+            raise TokenError(f"its team {name} is not one of {self._configuration.platform}")
+        return _policy(event, "Allow", caller, {"principal": caller, "key": identifier, "team": name})
+
 
 def handle(event: Mapping[str, Any], _context: Any) -> dict[str, Any]:
     """Decide about a request."""
@@ -98,6 +121,7 @@ def handle(event: Mapping[str, Any], _context: Any) -> dict[str, Any]:
 @cache
 def authorizer() -> Authorizer:
     configuration = read_configuration(os.environ)
+    table = os.environ.get(batch_names.DOOR_KEYS_TABLE)
     region = os.environ["AWS_REGION"]
     endpoint = (
         os.environ.get("AWS_ENDPOINT_URL_STS")
@@ -114,6 +138,7 @@ def authorizer() -> Authorizer:
         ),
         region=region,
         remembered_seconds=float(os.environ[batch_names.AUTHORIZER_SECONDS]),
+        keys=KeyTable(boto3.client("dynamodb"), table) if table else None,
     )
 
 

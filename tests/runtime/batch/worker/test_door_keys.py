@@ -43,9 +43,9 @@ class Secrets:
     error: Exception | None = None
     asked: list[str] = field(default_factory=list)
 
-    def get_secret_value(self, *, SecretId: str) -> Mapping[str, str]:  # noqa: N803 - the names of boto3
+    def get_secret_value(self, **values: str) -> Mapping[str, str]:
         self.looks += 1
-        self.asked.append(SecretId)
+        self.asked.append(values["SecretId"])
         if self.error:
             raise self.error
         return {"SecretString": write_keys(self.keys)}

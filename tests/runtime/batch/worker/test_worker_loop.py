@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from email.utils import formatdate
@@ -18,7 +19,8 @@ from batch.worker.bucket_client import Clients
 from batch.worker.settings import read_settings
 from batch.worker.worker_loop import run_worker
 from inference_contracts.batch_keys import JobKeys
-from tests.runtime.batch.worker.fake_endpoint import Asked, FakeEndpoint, Gate, well
+from inference_contracts.platform_keys import write_keys
+from tests.runtime.batch.worker.fake_endpoint import Asked, FakeEndpoint, Gate, status, well
 from tests.runtime.batch.worker.jobs import BUCKET, MODEL, Job, lines, put_job
 
 
@@ -49,7 +51,7 @@ class Tasks:
     async def work(self, environment: dict[str, str], s3: Any, sqs: Any) -> None:
         """Let a worker work until all tasks have their answers."""
         self._loop = asyncio.get_running_loop()
-        clients = Clients(s3, sqs, self, boto3.client("dynamodb"))
+        clients = Clients(s3, sqs, self, boto3.client("dynamodb"), boto3.client("secretsmanager"))
         await run_worker(read_settings(environment), clients, self.stop)
 
 
@@ -151,6 +153,40 @@ def test_a_deployment_without_workers_gets_no_request(
     work_with(place, lent, shards=3)
     assert (place.endpoint.number, lent.number) == (90, 0)
     assert lent.listed > 0
+
+
+def test_through_the_door_a_deployment_without_workers_gives_its_shards_to_others(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Red if a shard stays where the door reaches nobody, or if a lane has no name of its own at the door."""
+    monkeypatch.setattr(worker_loop, "_WORKERS_SECONDS", 0.02)
+    secret = boto3.client("secretsmanager").create_secret(
+        Name="keys-of-batch", SecretString=write_keys({"ads": "its key"})
+    )
+    asked: Counter[str] = Counter()
+    nobody = status(503, {"error": {"message": "no", "code": "model_unavailable"}}, Retry_After="1")
+    is_left = asyncio.Event()
+
+    async def door(each: Asked) -> web.StreamResponse:
+        assert each.request.headers["Authorization"] == "Bearer its key"
+        asked[each.body["model"]] += 1
+        if each.body["model"] == "batch:qwen/night":
+            is_left.set()
+            return await nobody(each)
+        await is_left.wait()  # otherwise this lane may take all of them first
+        return await well(each)
+
+    place.endpoint.behaviour = door
+    job = put_job(place.s3, {f"{number:05d}": lines(30, f"{number}/") for number in range(3)})
+    place.send(job)
+    tasks = Tasks(wanted=3)
+    variables = {"DOOR_KEYS_SECRET": secret["ARN"], "BATCH_LENT_DEPLOYMENTS": "night"}
+    place.work(tasks, BATCH_SHARDS_AT_ONCE="1", **variables)
+    job.check()
+    assert (len(tasks.succeeded), tasks.failed, place.messages()) == (3, [], 0)
+    assert asked["batch:qwen"] == 90
+    assert asked["batch:qwen/night"] > 0
+    assert asked.keys() == {"batch:qwen", "batch:qwen/night"}
 
 
 def test_a_deployment_with_workers_takes_shards_of_its_own(place: Place, lent: FakeEndpoint) -> None:
