@@ -13,9 +13,10 @@ local LARGEST_EVENT = 1048576
 local PREFIXES = @PREFIXES@
 local HARMLESS = @HARMLESS@
 local EXACT = @EXACT@
--- The usage of a compressed answer could not be read, so none is asked for.
+-- The usage of a compressed answer could not be read, so none is asked for. Envoy has answered an expectation that it
+-- knows, and servers refuse others in a form of their own.
 local REMOVED = {
-  "authorization", "x-api-key", "cookie", "openai-organization", "openai-project", "accept-encoding"
+  "authorization", "x-api-key", "cookie", "openai-organization", "openai-project", "accept-encoding", "expect"
 }
 
 local function is_routing(name, value)

@@ -244,6 +244,7 @@ def test_headers_of_callers_say_nothing_to_the_policy_or_the_engine(door: Door) 
         "x-gateway-destination-endpoint": "10.0.0.1",
         "cookie": "a=b",
         "accept-encoding": "gzip",
+        "expect": "anything",
     }
     harmless = {SESSION_HEADER: "session"}
     answer = door.ask("POST", CHAT, {"model": "m"}, {**forged, **harmless})
