@@ -27,10 +27,11 @@ local OTHERS = {
 -- Fields with which a prompt may have more tokens than its bytes: what the engine has stored, and what it is told of
 -- templates and images. docs/front-door-budgets.md says for each field of an engine why it passes no bound.
 local LONGER = {
-  "previous_response_id", "conversation", "session_params", "prompt_embeds", "chat_template", "mm_processor_kwargs",
-  "media_io_kwargs", "images_config", "max_dynamic_patch", "min_dynamic_patch", "disaggregated_params",
+  previous_response_id = true, conversation = true, session_params = true, prompt_embeds = true, chat_template = true,
+  mm_processor_kwargs = true, media_io_kwargs = true, images_config = true, max_dynamic_patch = true,
+  min_dynamic_patch = true, disaggregated_params = true,
 }
-for _, name in ipairs(LONGER) do
+for name in pairs(LONGER) do
   OTHERS[name] = true
 end
 local PROMPTS = { prompt = true, prompt_embeds = true }
@@ -215,8 +216,8 @@ local function stated_maximum(text, fields, names)
 end
 
 local function is_longer(text, facts)
-  for _, name in ipairs(LONGER) do
-    if raw(text, facts.fields[name]) then
+  for name, place in pairs(facts.fields) do
+    if LONGER[name] and raw(text, place) then
       return true
     end
   end
