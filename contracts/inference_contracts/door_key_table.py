@@ -87,6 +87,9 @@ class DynamoDb(Protocol):
     def get_item(self, **values: Any) -> Any:
         """Read an item."""
 
+    def batch_get_item(self, **values: Any) -> Any:
+        """Read items by their keys."""
+
     def query(self, **values: Any) -> Any:
         """Read items of a partition."""
 
@@ -130,6 +133,25 @@ class KeyTable:
         """Yield all records, also those of expired and revoked keys."""
         for bucket in buckets():
             yield from self.changes_after(bucket, 0)
+
+    def last_changes(self) -> Mapping[str, int]:
+        """Return the number of the last change of each bucket, 0 if there is none.
+
+        It is one call for all buckets. A bucket that DynamoDB had no capacity for is missing
+        (``UnprocessedKeys``, Amazon DynamoDB API Reference, "BatchGetItem").
+        """
+        keys = [{BUCKET_ATTRIBUTE: {"S": each}, ID_ATTRIBUTE: {"S": COUNTER}} for each in buckets()]
+        asked = {self.name: {"Keys": keys, "ConsistentRead": True}}
+        answer = self.client.batch_get_item(RequestItems=asked)
+        left = {
+            key[BUCKET_ATTRIBUTE]["S"]
+            for key in answer.get("UnprocessedKeys", {}).get(self.name, {}).get("Keys", ())
+        }
+        found = {
+            item[BUCKET_ATTRIBUTE]["S"]: int(item[LAST_ATTRIBUTE]["N"])
+            for item in answer["Responses"].get(self.name, ())
+        }
+        return {each: found.get(each, 0) for each in buckets() if each not in left}
 
     def changes_after(self, bucket: str, change: int) -> Iterator[KeyRecord]:
         """Yield the records of a bucket that have changed, in the order of their last changes.

@@ -234,7 +234,8 @@ def test_a_replica_reads_keys_and_writes_what_it_counts(templates: Templates) ->
     if role == "Role":  # of ECS: ECR and logs are those of the other role
         assert not {each for each in rights if each.startswith(("ecr:", "logs:"))}
     assert rights.keys() == {
-        *("dynamodb:Query", "dynamodb:PutItem", "elasticache:Connect", "firehose:PutRecordBatch"),
+        *("dynamodb:BatchGetItem", "dynamodb:Query", "dynamodb:PutItem"),
+        *("elasticache:Connect", "firehose:PutRecordBatch"),
         *("kms:Decrypt", "kms:GenerateDataKey", "s3:GetObject", "secretsmanager:GetSecretValue"),
     }
     assert all("DoorLedgerTable" in arn for arn in rights["dynamodb:PutItem"])

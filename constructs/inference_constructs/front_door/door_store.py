@@ -193,7 +193,7 @@ class DoorStore:
         arn = self._table_arn(self.keys_table)
         return iam.Grant.add_to_principal(
             grantee=grantee,
-            actions=["dynamodb:Query"],
+            actions=["dynamodb:BatchGetItem", "dynamodb:Query"],
             resource_arns=[arn, f"{arn}/index/{CHANGE_INDEX}"],
         )
 
