@@ -116,12 +116,16 @@ def _ways() -> Iterator[tuple[MeasuredWay, MeasuredWay, MeasuredWay, MeasuredWay
 
 
 @contextmanager
-def started() -> Iterator[Started]:
-    """Start a model and what doors need, and yield what starts ways to the model."""
+def started(chunk_seconds: float = _CHUNK_SECONDS, chunks: int = _CHUNKS) -> Iterator[Started]:
+    """Start a model and what doors need, and yield what starts ways to the model.
+
+    chunk_seconds: Time between two chunks of a stream.
+    chunks: Chunks of a stream.
+    """
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="door-")))
         processes = stack.enter_context(ProcessGroup(grace_seconds=5))
-        port = stack.enter_context(model_server(_CHUNK_SECONDS, _CHUNKS))
+        port = stack.enter_context(model_server(chunk_seconds, chunks))
         emulator = stack.enter_context(Emulator(folder / "emulator", region=REGION))
         emulator.client("dynamodb").create_table(**TABLE_PROPERTIES)
         store = stack.enter_context(ValkeyServer(folder / "store"))
@@ -129,9 +133,9 @@ def started() -> Iterator[Started]:
         yield Started(folder, processes, port, platform, stack)
 
 
-def budgets() -> tuple[DoorBudget, ...]:
+def budgets(dollars_per_day: int = 10**6) -> tuple[DoorBudget, ...]:
     """Return a day and a month of a team, and of each key, that are never reached."""
-    day, month = 10**6 * NANO, 10**7 * NANO
+    day, month = dollars_per_day * NANO, 10 * dollars_per_day * NANO
     return DoorBudget("team", "red", day, month), DoorBudget("key", "*", day, month)
 
 
@@ -143,6 +147,7 @@ class Started:
     ) -> None:
         self.folder, self.processes, self.model = folder, processes, model
         self.platform, self._stack = platform, stack
+        self._doors: dict[str, tuple[Door, PolicyProcess]] = {}
 
     def entered(self, manager: AbstractContextManager[Entered]) -> Entered:
         """Enter what ends with all of it."""
@@ -199,12 +204,28 @@ class Started:
             **self.platform.settings(),
         )
         self._stack.callback(policy.kill)
+        self._doors[name] = door, policy
         envoy = self.envoy(name, documents.bootstrap)
         key = self.platform.known_key("red", policy)
         wait_for(lambda: _answers(door, key))
         store = self.platform.store.client().info("server")["process_id"]
         return MeasuredWay(
             name, door.port, (("authorization", f"Bearer {key}"),), (envoy, policy.process.pid, store)
+        )
+
+    def configure(self, name: str, number: int) -> None:
+        """Replace the configuration of a replica: its budgets, an alias of its model, and a cluster of Envoy.
+
+        number: That of the configuration, from which all of it follows.
+        """
+        door, policy = self._doors[name]
+        model = a_model(aliases=(f"alias-{number}",), targets=(DoorTarget("one", "served", 100, None),))
+        documents = door_documents(door.plan, door.places)
+        [other] = [each for each in documents.clusters["resources"] if each["name"] == "two"]
+        other["connect_timeout"] = f"{1 + number % 2}s"
+        policy.configure(
+            a_configuration(*budgets(10**6 + number), models=(model,)),
+            {"listeners": documents.listeners, "clusters": documents.clusters},
         )
 
     def _door(self, name: str, plan: Any) -> Door:

@@ -80,6 +80,7 @@ def model_server(chunk_seconds: float, chunks: int) -> Iterator[int]:
     here, there = context.Pipe()
     process = context.Process(target=_serve, args=(there, chunk_seconds, chunks), daemon=True)
     process.start()
+    there.close()  # so that a process that dies leaves nobody waiting
     try:
         yield here.recv()
     finally:
@@ -162,6 +163,31 @@ def streams_at_once(way: MeasuredWay, number: int) -> Taken:
     return taken
 
 
+async def ask_once(way: MeasuredWay, *, stream: bool) -> bool:
+    """Ask on a new connection. Return whether the whole answer came."""
+    try:
+        reader, writer = await asyncio.open_connection(_LOOPBACK, way.port, limit=2**20)
+        writer.write(_request(way, stream=stream))
+        status = await _whole_answer(reader)
+        writer.close()
+    except (OSError, asyncio.IncompleteReadError):
+        return False
+    return status == b"200"
+
+
+async def cut_stream(way: MeasuredWay) -> bool:
+    """Ask for a stream on a new connection, and go away after its first chunk. Return whether that came."""
+    try:
+        reader, writer = await asyncio.open_connection(_LOOPBACK, way.port, limit=2**20)
+        writer.write(_request(way, stream=True))
+        head = await reader.readuntil(b"\r\n\r\n")
+        await reader.readuntil(b"\n\n")
+        writer.transport.abort()
+    except (OSError, asyncio.IncompleteReadError):
+        return False
+    return head[9:12] == b"200"
+
+
 def in_own_process(load: Any, way: MeasuredWay, first: float, second: float) -> Any:
     """Return what a load measures in a process of its own.
 
@@ -171,6 +197,7 @@ def in_own_process(load: Any, way: MeasuredWay, first: float, second: float) -> 
     here, there = context.Pipe()
     process = context.Process(target=_run, args=(there, load, way, first, second), daemon=True)
     process.start()
+    there.close()  # so that a process that dies leaves nobody waiting
     taken = here.recv()
     process.join()
     return taken

@@ -141,8 +141,9 @@ class PolicyProcess:
         self.process.kill()
         self.process.wait()
 
-    def configure(self, configuration: DoorConfiguration) -> None:
-        """Replace its configuration."""
+    def configure(self, configuration: DoorConfiguration, envoy: Mapping[str, Any] | None = None) -> None:
+        """Replace its configuration, and Envoy's part of it if there is another."""
+        self._envoy = envoy or self._envoy
         new = Path(f"{self.settings.configuration}.new")
         new.write_text(as_object(configuration, self._envoy))
         new.rename(self.settings.configuration)

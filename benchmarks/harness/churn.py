@@ -1,0 +1,109 @@
+"""Connections, keys and configurations that come and go at a front door, and the memory of its processes."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any, Final
+
+import psutil
+
+from benchmarks.front_door import Started
+from benchmarks.harness.measured_door import MeasuredWay, ask_once, cut_stream
+from inference_contracts.door_keys import KeyRecord, key_hash, new_key
+from tests.runtime.front_door.conftest import FUTURE
+from tests.runtime.front_door.keys.key_tables import record
+
+#: Requests and streams of each turn, each on a connection of its own. Half of the streams are cut.
+_REQUESTS: Final = 12
+_STREAMS: Final = 4
+_TURN_SECONDS: Final = 1.0
+#: Keys that callers use at a time, and turns within which replicas learn of a new one.
+_KEYS: Final = 8
+_KNOWN_TURNS: Final = 6
+#: Turns between two configurations.
+_CONFIGURATION_TURNS: Final = 5
+_TELL_SECONDS: Final = 60.0
+_NAMES: Final = ("envoy", "policy", "store")
+
+
+class Churn:
+    """The churn at one way."""
+
+    def __init__(self, ways: Started, way: MeasuredWay) -> None:
+        self._ways, self._way = ways, way
+        self._keys: list[tuple[KeyRecord, str]] = []
+        self.samples: list[tuple[float, dict[str, float]]] = []
+        """Seconds since the start, and the resident memory of each process in MiB."""
+        self.asked = self.failed = self.made = self.configured = 0
+
+    async def run(self, seconds: float, tell: Callable[[str], object] = lambda _: None) -> None:
+        """Go on for a time.
+
+        tell: Takes a line every minute.
+        """
+        start, turn, told = time.monotonic(), 0, 0.0
+        for _ in range(_KEYS):
+            await asyncio.to_thread(self._new_key)
+        await asyncio.sleep(_KNOWN_TURNS * _TURN_SECONDS)
+        while (now := time.monotonic() - start) < seconds:
+            turn += 1
+            await asyncio.to_thread(self._change, turn)
+            await self._ask(turn)
+            self.samples.append((now, self._memory()))
+            if now - told >= _TELL_SECONDS:
+                told = now
+                tell(f"{now:.0f} s: {self._memory()}, {self.asked} asked, {self.failed} failed")
+            await asyncio.sleep(max(0.0, start + now + _TURN_SECONDS - time.monotonic()))
+
+    def growth(self) -> dict[str, float]:
+        """Return the growth of each process from the second quarter of the time to the last one, in MiB."""
+        quarter = len(self.samples) // 4
+        before, after = self.samples[quarter : 2 * quarter], self.samples[-quarter:]
+
+        def mean(name: str, found: list[tuple[float, dict[str, float]]]) -> float:
+            return sum(each[name] for _, each in found) / len(found)
+
+        return {name: mean(name, after) - mean(name, before) for name in _NAMES}
+
+    def _memory(self) -> dict[str, float]:
+        return {
+            name: psutil.Process(each).memory_info().rss / 2**20
+            for name, each in zip(_NAMES, self._way.processes, strict=True)
+        }
+
+    def _new_key(self) -> None:
+        made = new_key()
+        facts: Mapping[str, Any] = {"id": made.id, "hashes": (key_hash(made.secret),), "expires": FUTURE}
+        written = self._ways.platform.keys.put(record("red", **facts), before=None)
+        self._keys.append((written, made.secret))
+        self.made += 1
+
+    def _change(self, turn: int) -> None:
+        """Make a key, revoke one that nobody uses any more, and change the configuration."""
+        if turn % 2 == 0:
+            self._new_key()
+        if len(self._keys) > _KEYS + 2 * _KNOWN_TURNS:
+            old, _ = self._keys.pop(0)
+            self._ways.platform.keys.put(replace(old, revoked=int(time.time())), before=old)
+        if turn % _CONFIGURATION_TURNS == 0:
+            self.configured += 1
+            self._ways.configure(self._way.name, self.configured)
+
+    async def _ask(self, turn: int) -> None:
+        usable = [secret for _, secret in self._keys][:_KEYS]
+        asked = []
+        for number in range(_REQUESTS + _STREAMS):
+            secret = usable[(turn + number) % len(usable)]
+            way = replace(self._way, headers=(("authorization", f"Bearer {secret}"),))
+            if number < _REQUESTS:
+                asked.append(ask_once(way, stream=False))
+            elif number % 2:
+                asked.append(ask_once(way, stream=True))
+            else:
+                asked.append(cut_stream(way))
+        answered = await asyncio.gather(*asked)
+        self.asked += len(answered)
+        self.failed += len(answered) - sum(answered)
