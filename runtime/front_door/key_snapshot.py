@@ -13,7 +13,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from front_door.trouble import Trouble
 from front_door.wrong_keys import WrongKeys
-from inference_contracts.door_key_table import KeyTable, UnreadableKey, buckets
+from inference_contracts.door_key_table import KeyTable, UnreadableKey, bucket_of, buckets
 from inference_contracts.door_keys import KeyRecord
 
 #: A key that is revoked must be refused within five seconds, so changes are asked for more often.
@@ -85,10 +85,12 @@ class KeySnapshot:
         assert self._table is not None  # noqa: S101 -- for the type checker
         started = self._clock()
         last = self._table.last_changes()
+        # Somebody may mend an item by hand, without a new number.
+        broken = {bucket_of(each) for each in self._unreadable}
         for bucket, seen in self._seen.items():
             if last.get(bucket) != seen:
                 self._unsettled_until[bucket] = started + _UNSETTLED_SECONDS
-            elif started >= self._unsettled_until.get(bucket, 0.0):
+            elif started >= self._unsettled_until.get(bucket, 0.0) and bucket not in broken:
                 continue
             for entry in self._table.entries_after(bucket, seen):
                 self._take(entry)
