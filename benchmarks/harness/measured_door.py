@@ -167,7 +167,7 @@ async def ask_once(way: MeasuredWay, *, stream: bool) -> bool:
     """Ask on a new connection. Return whether the whole answer came."""
     try:
         reader, writer = await asyncio.open_connection(_LOOPBACK, way.port, limit=2**20)
-        writer.write(_request(way, stream=stream))
+        writer.write(request_bytes(way, stream=stream))
         status = await _whole_answer(reader)
         writer.close()
     except (OSError, asyncio.IncompleteReadError):
@@ -179,7 +179,7 @@ async def cut_stream(way: MeasuredWay) -> bool:
     """Ask for a stream on a new connection, and go away after its first chunk. Return whether that came."""
     try:
         reader, writer = await asyncio.open_connection(_LOOPBACK, way.port, limit=2**20)
-        writer.write(_request(way, stream=True))
+        writer.write(request_bytes(way, stream=True))
         head = await reader.readuntil(b"\r\n\r\n")
         await reader.readuntil(b"\n\n")
         writer.transport.abort()
