@@ -41,6 +41,9 @@ class DoorTarget(JsonRecord):
     requests_at_once: int | None
     """Requests that its workers answer at the same time within the objectives. None if it is unknown: then
     the target always counts as free."""
+    context_length: int | None = None
+    """Largest number of tokens of prompt and answer together that its workers accept. None for that of the
+    model."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +74,7 @@ class DoorModel(JsonRecord):
     """Highest priority of its requests, 0 to 100. A request with a lower one is refused first when there is
     no room."""
     context_length: int
-    """Largest number of tokens of prompt and answer together."""
+    """Largest number of tokens of prompt and answer together that all its targets accept."""
     default_output_tokens: int
     """Largest number of tokens of an answer if a request states none. If it is the context, an answer ends
     where the context does."""

@@ -160,7 +160,7 @@ class Policy:
                     *(429, "rate_limit_exceeded", message), retry_after=target.retry_after, reason="no_room"
                 )
             )
-        bound, written = bound_of(request, model)
+        bound, written = bound_of(request, model, target.context_length)
         windows = self._ledger.windows
         facts = RequestFacts(
             replica=self._replica,

@@ -11,8 +11,7 @@ from inference_blueprints.resources import root
 from tests.templates.checks.hops import HOPS, Hop, hops_of, ingress
 from tests.templates.conftest import Synthesise, SynthesiseShipped
 from tests.templates.support import Templates
-from tests.templates.test_front_door_stack import traced_on_ecs
-from tests.templates.test_front_door_stack import with_own_keys
+from tests.templates.test_front_door_stack import traced_on_ecs, with_own_keys
 from tests.templates.test_known_callers_stack import with_old_names
 from tests.templates.test_policies import CHANGES
 

@@ -59,9 +59,8 @@ def _contexts(spec: Spec, plan: ServingPlan, models: tuple[DoorModel, ...]) -> I
         if lengths[shortest] < longest:
             message = (
                 f"{quote(shortest)} accepts requests of at most {lengths[shortest]:,} tokens, and another "
-                f"target {longest:,}: {quote(model.name)} refuses all above {lengths[shortest]:,}, so that "
-                "no request depends on its target; state the same 'max' of inputTokens and outputTokens for "
-                "both"
+                f"target {longest:,}: whether {quote(model.name)} answers a longer request depends on its "
+                "target; state the same 'max' of inputTokens and outputTokens for both"
             )
             path = (*_DOOR, "models", index, "to") if are_stated else _DOOR
             yield Finding(path, message, "warning")

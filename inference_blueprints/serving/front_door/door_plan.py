@@ -172,6 +172,7 @@ def _targets(
             requests_at_once=None
             if (model, name) in limit_themselves
             else _requests_at_once(blueprint, models[model], name),
+            context_length=_context_length(planned[model, name], models[model]),
         )
         for model, name, weight in weighed
     )

@@ -141,6 +141,16 @@ def test_a_maximum_is_written_only_where_none_is_stated_and_it_fits(
     assert bound_of(read_request(path, headers(**changed)), a_model(image_tokens=1000))[1] == written
 
 
+def test_the_context_is_that_of_the_target() -> None:
+    """Red if a prompt of a target with a longer context is reserved as one that the shortest takes."""
+    asked = read_request(CHAT, headers(x_door_bytes="5000000", x_door_max_tokens="20000"))
+    assert bound_of(asked, a_model(), 32768)[0] == CostBound(32768, 20000, 0)
+    assert bound_of(asked, a_model())[0] == CostBound(8192, 8192, 0)
+    # Nobody has stated the longest answer, so none is cut where the shortest context would cut it.
+    whole = a_model(default_output_tokens=8192)
+    assert bound_of(request(), whole, 32768) == (CostBound(100 + TEMPLATE_TOKENS, 32768, 0), None)
+
+
 def test_an_answer_that_ends_with_the_context_writes_nothing() -> None:
     """A model whose default is its context cuts no answer."""
     bound, written = bound_of(request(), a_model(default_output_tokens=8192))
