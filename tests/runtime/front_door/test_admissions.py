@@ -186,6 +186,30 @@ def test_callers_invent_a_bounded_number_of_projects(
     assert client.ttl(TEAM) == -1
 
 
+def test_a_caller_with_too_many_requests_in_progress_is_told_so(
+    shared_store: ValkeyServer, client: Any
+) -> None:
+    """Red if the message speaks of a budget that begins anew, or clients do not ask again by themselves."""
+    budget = DoorBudget("key", "*", requests_at_once=1)
+
+    async def act(store: LedgerStore) -> None:
+        replica = Replica(store, a_configuration(budget))
+        await replica.ask()
+        with pytest.raises(RefusedError) as refused:
+            await replica.ask()
+        refusal = refused.value.refusal
+        assert (refusal.status, refusal.code) == (429, "rate_limit_exceeded")
+        assert refusal.headers()["retry-after"] == "1"
+        assert "x-should-retry" not in refusal.headers()
+        assert refusal.message == (
+            f"Requests in progress of the key {replica.key.id!r}: 1, and at most 1 at once. Ask again when "
+            "one of them has ended."
+        )
+        assert int(client.hget(f"{TEAM}:k:{replica.key.id}", "o")) == 1
+
+    run(shared_store, act)
+
+
 def test_one_caller_cannot_take_all_names_of_its_team() -> None:
     names = InventedProjects()
     for caller in range(4):

@@ -171,6 +171,11 @@ def test_what_envoy_logs_is_charged_and_what_it_cannot_log_too(replica: Replica,
     assert policy.metric("open_requests") == 0
     assert replica.post(key).status == 200
     assert replica.post(key, messages=large).status == 200
+    # A request without a maximum gets the model's: its answer cannot be longer than what is reserved.
+    whole = replica.post(key, max_tokens=None)
+    assert whole.headers[door_headers.MAXIMUM] == "100"
+    assert json.loads(replica.door.engine.seen[-1].body)["max_completion_tokens"] == 100
+    assert (int(whole.headers[door_headers.RESERVED]) - 100 * 800) // 200 < 400
 
 
 def test_callers_who_go_away_while_the_policy_decides_leave_nothing_behind(
