@@ -35,6 +35,10 @@ for name in pairs(LONGER) do
   OTHERS[name] = true
 end
 local PROMPTS = { prompt = true, prompt_embeds = true }
+-- Definitions of tools. A template that indents them writes more tokens for each byte the deeper they are nested: beyond
+-- this depth of the body, nobody here knows how many.
+local TOOLS = { tools = true, functions = true }
+local DEEPEST_TOOL = 40
 -- Paths whose streams have usage only if it is asked for.
 local ASKED = { ["/v1/chat/completions"] = true, ["/v1/completions"] = true }
 -- Names of fields of a prompt that stand for one image, sound or film each. Nobody here knows the length of the last
@@ -158,6 +162,7 @@ local function scan(text)
         prompts = prompts + 1
       end
       depth = depth + 1
+      has_long = has_long or depth > DEEPEST_TOOL and TOOLS[top] or false
       objects[depth] = c == 123
       names[depth] = nil
       expects_name = c == 123

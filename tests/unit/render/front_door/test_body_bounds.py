@@ -20,6 +20,13 @@ _USAGE = {"include_usage": True, "continuous_usage_stats": True}
 _COMPLETIONS, _RESPONSES, _MESSAGES = "/v1/completions", "/v1/responses", "/v1/messages"
 
 
+def _nested(depth: int) -> list[Any]:
+    found: list[Any] = [1]
+    for _ in range(depth - 1):
+        found = [found]
+    return found
+
+
 @pytest.fixture(scope="module")
 def door(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Door]:
     with running_door(tmp_path_factory.mktemp("bounds")) as found:
@@ -110,6 +117,9 @@ def test_the_maximum_of_the_policy_is_written_into_the_body(
         {"prompt_embeds": "AAAA"},
         {"messages": [{"content": [{"type": "video_url", "video_url": {"url": "https://a/film"}}]}]},
         {"messages": [{"content": [{"type": "input_audio", "input_audio": {"data": "AAAA"}}]}]},
+        # Indented by four, [1] at a depth of 120 is five tokens per byte (cl100k_base).
+        {"tools": [{"type": "function", "function": {"parameters": _nested(37)}}]},
+        {"functions": [{"name": "f", "parameters": _nested(38)}]},
     ],
 )
 def test_a_prompt_whose_length_only_the_engine_knows_has_the_context_as_its_bound(
@@ -123,7 +133,8 @@ def test_a_template_may_write_tools_longer_than_they_are_and_more_answers_have_o
     door: Door,
 ) -> None:
     """Qwen3-Coder's template writes tags around each parameter, others indent: red if a byte is one token."""
-    tools = [{"type": "function", "function": {"name": "f", "parameters": {"a": {}, "b": {}}}}]
+    parameters = {"a": {}, "b": {}, "c": _nested(35)}
+    tools = [{"type": "function", "function": {"name": "f", "parameters": parameters}}]
     body = {"model": "m", "tools": tools, "chat_template_kwargs": {"enable_thinking": False}}
     facts = door.told(body)
     assert facts["bytes"] == str(len(json.dumps(body)) + 3 * len(json.dumps(tools)))
