@@ -12,6 +12,7 @@ from capacity_shift.cluster_numbers import KubernetesNumbers
 import app
 from inference_blueprints.loading import load_blueprint
 from inference_blueprints.operate.kubernetes import Kubectl
+from inference_blueprints.render.eks.front_door_values import DOOR_NAMESPACE
 from inference_blueprints.spec.source import shipped
 from inference_contracts.operations_names import HEALTH_GROUP, SHIFT_GROUP
 from inference_local.control_plane import definitions
@@ -42,7 +43,7 @@ def control_plane(
     folder = tmp_path_factory.mktemp("control-plane")
     with ControlPlane(folder, report=print, api_server_flags=group_tokens.flags) as plane:
         definitions.install(plane.kubectl, print)
-        names = ("inference", "dynamo-system", "kueue-system")
+        names = ("inference", "dynamo-system", "kueue-system", DOOR_NAMESPACE)
         plane.kubectl.apply([namespace_object(name) for name in names])
         yield plane
 

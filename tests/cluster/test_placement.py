@@ -40,7 +40,7 @@ class Cluster:
     pool_by_node: Mapping[str, str]
     """Nothing for nodes without one."""
     workloads: Mapping[str, list[KubernetesObject]]
-    """Deployments by their namespace: those of a blueprint in one of its name."""
+    """Deployments by their namespace: those of each blueprint in one of its own."""
 
     def wanted(self, namespace: str) -> int:
         """How many pods there are to be."""
@@ -56,11 +56,13 @@ def cluster(kubectl: Kubectl, platforms: dict[str, Templates]) -> Iterator[Clust
     ]
     for name, templates in platforms.items():
         nodes += _nodes(name, templates)
-    workloads = {name: _workers_and_frontends(name, templates) for name, templates in platforms.items()}
+    workloads = {
+        _namespace(name): _workers_and_frontends(name, templates) for name, templates in platforms.items()
+    }
     workloads[_FOREIGN] = [_plain_deployment(len(nodes))]
     workloads[_LOST] = [
         worker
-        for each in workloads["quickstart-g6e"]
+        for each in workloads[_namespace("quickstart-g6e")]
         if (pool := named_pool(each["spec"]["template"]))
         for worker in renamed(pool, "nobody", [each])
     ]
@@ -89,16 +91,17 @@ def cluster(kubectl: Kubectl, platforms: dict[str, Templates]) -> Iterator[Clust
 def test_every_pod_runs_on_its_pool(
     kubectl: Kubectl, cluster: Cluster, platforms: dict[str, Templates]
 ) -> None:
-    for name in platforms:
-        wanted = cluster.wanted(name)
+    for namespace in map(_namespace, platforms):
+        wanted = cluster.wanted(namespace)
 
-        def all_run(name: str = name, wanted: int = wanted) -> bool:
-            return ready_pods(kubectl, name) == wanted
+        def all_run(namespace: str = namespace, wanted: int = wanted) -> bool:
+            return ready_pods(kubectl, namespace) == wanted
 
-        kubectl.wait_until(all_run, f"every pod of {name} runs")
+        kubectl.wait_until(all_run, f"every pod of {namespace} runs")
 
         placed = Counter(
-            (cluster.pool_by_node[pod["spec"]["nodeName"]], named_pool(pod)) for pod in pods(kubectl, name)
+            (cluster.pool_by_node[pod["spec"]["nodeName"]], named_pool(pod))
+            for pod in pods(kubectl, namespace)
         )
 
         assert placed.total() == wanted
@@ -122,6 +125,11 @@ def test_a_foreign_pod_stays_off_accelerators(kubectl: Kubectl, cluster: Cluster
     used = {pod["spec"]["nodeName"] for pod in pods(kubectl, _FOREIGN)}
 
     assert {cluster.pool_by_node[name] for name in used} == {""}
+
+
+def _namespace(platform: str) -> str:
+    """Return a namespace that no platform has: that of the front door is called as a blueprint."""
+    return f"pods-of-{platform}"
 
 
 def _nodes(platform: str, templates: Templates) -> list[KubernetesObject]:
