@@ -22,6 +22,7 @@ if TYPE_CHECKING:  # only some blueprints need the services that they import
     from inference_constructs.signals import SignalAccess
     from stacks.batch_stack import BatchDoor
     from stacks.certificates_stack import CertificatesStack
+    from stacks.streaming_stack import StreamingDoor
 
 #: Days for which logs of streaming are kept without `observability`.
 _LOG_DAYS = 90
@@ -93,7 +94,7 @@ class PlatformStacks:
         )
         compute = stacks.add()
         self._add_batch(plan, data, network, signals, compute=compute, door=stacks.front_door, keys=keys)
-        self._add_streaming(data, network, signals)
+        self._add_streaming(data, network, signals, self._streaming_door(plan, keys), stacks.front_door)
         self._add_monitoring(plan, stacks)
         self._mark_stacks()
 
@@ -218,14 +219,38 @@ class PlatformStacks:
             store=data.front_door,
         )
 
-    def _add_streaming(self, data: DataStack, network: NetworkStack, signals: SignalAccess | None) -> None:
-        """Add the stack that turns events into signals, if the blueprint has streaming jobs."""
+    def _streaming_door(
+        self, plan: ServingPlan, keys: Mapping[str, PlatformKeySecret]
+    ) -> StreamingDoor | None:
+        """Return how streaming jobs call the front door, if there is one."""
+        if plan.front_door is None:
+            return None
+        from inference_blueprints.serving.front_door.ways import key_owners
+        from stacks.streaming_stack import StreamingDoor
+
+        jobs = {
+            owner.name: keys[owner.tag] for owner in key_owners(self._spec) if owner.caller == "streaming"
+        }
+        return StreamingDoor(plan.front_door.host_name, jobs) if jobs else None
+
+    def _add_streaming(
+        self,
+        data: DataStack,
+        network: NetworkStack,
+        signals: SignalAccess | None,
+        door: StreamingDoor | None,
+        after: cdk.Stack | None,
+    ) -> None:
+        """Add the stack that turns events into signals, if the blueprint has streaming jobs.
+
+        after: The stack of the front door. None without one.
+        """
         if not self._spec.streaming or self._spec.kafka is None or signals is None:
             return
         from stacks.streaming_stack import StreamingStack
 
         observability = self._spec.observability
-        StreamingStack(
+        stack = StreamingStack(
             self._app,
             stack_name(self._name, "Streaming"),
             platform=self._name,
@@ -236,10 +261,14 @@ class PlatformStacks:
             vpc_cidr=network.vpc_cidr,
             gateway=network.models.gateway,
             signals=signals,
+            door=door,
             encryption_key=data.encryption_key,
             retention_days=observability.logs.retention_days if observability else _LOG_DAYS,
             env=self._env,
         )
+        if after:
+            # A job calls the door as soon as it starts, and its template has no reference to that stack.
+            stack.add_stack_dependency(after)
 
     def _add_monitoring(self, plan: ServingPlan, target: TargetStacks) -> None:
         """Add alarms and dashboards, if the blueprint has the section that collects their metrics."""

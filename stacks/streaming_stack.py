@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import Final
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
 
 import aws_cdk as cdk
 from aws_cdk import aws_ec2 as ec2
@@ -33,8 +34,10 @@ from inference_constructs.streaming import (
     StreamingStore,
     StreamMetrics,
 )
+from inference_contracts.platform_keys import way_model
 from inference_contracts.streaming_job import (
     JOB_FUNCTIONS_OUTPUT,
+    JobDoor,
     JobShard,
     JobSignalStore,
     flink_applications,
@@ -43,9 +46,21 @@ from inference_contracts.streaming_job import (
 )
 from stacks.shared_parts import people_topic
 
+if TYPE_CHECKING:  # platforms without a front door need not import the services that it uses
+    from inference_constructs.front_door import PlatformKeySecret
+
 #: Time to notice dead letters and to redrive them.
 _DEAD_LETTER_HOURS: Final = 14 * 24
 _HTTPS: Final = 443
+
+
+@dataclass(frozen=True)
+class StreamingDoor:
+    """The front door, through which jobs send their requests."""
+
+    host_name: str
+    key_secrets: Mapping[str, PlatformKeySecret]
+    """The secret with the key of each job."""
 
 
 class StreamingStack(cdk.Stack):
@@ -57,6 +72,7 @@ class StreamingStack(cdk.Stack):
     vpc, vpc_cidr: VPC of brokers and jobs, and its IPv4 range.
     gateway: The models' load balancer.
     signals: Access to the signal store.
+    door: The front door. None if jobs call the models.
     encryption_key: KMS key of events, programs, configurations and logs.
     retention_days: Days for which logs are kept.
     """
@@ -74,13 +90,14 @@ class StreamingStack(cdk.Stack):
         vpc_cidr: str,
         gateway: Gateway,
         signals: SignalAccess,
+        door: StreamingDoor | None,
         encryption_key: kms.IKey,
         retention_days: int,
         env: cdk.Environment,
     ) -> None:
         super().__init__(scope, construct_id, env=env)
         self._spec, self._platform, self._vpc, self._vpc_cidr = spec, platform, vpc, vpc_cidr
-        self._gateway = gateway
+        self._gateway, self._door = gateway, door
         self._signals, self._key, self._retention_days = signals, encryption_key, retention_days
         self._store = StreamingStore(signals.history_bucket_name, encryption_key)
         #: Partitions of the topics of events that this stack declares, and those that it has declared.
@@ -182,8 +199,13 @@ class StreamingStack(cdk.Stack):
             role_path=streaming_role_path(self._platform, job.name),
             vpc=self._vpc,
             security_group=self._group,
+            key_secret=self._key_secret(job),
         )
         return tools.names
+
+    def _key_secret(self, job: StreamingJob) -> PlatformKeySecret | None:
+        """Return the secret with a job's key for the front door."""
+        return self._door.key_secrets[job.name] if self._door else None
 
     def _add_application(
         self,
@@ -222,6 +244,7 @@ class StreamingStack(cdk.Stack):
             security_group=self._group,
             encryption_key=self._key,
             retention_days=self._retention_days,
+            key_secret=self._key_secret(job),
         )
         application.application.node.add_dependency(self._program.build)
         self._setup.start(name, application, *declared)
@@ -259,13 +282,14 @@ class StreamingStack(cdk.Stack):
 
     def _document(self, job: StreamingJob, shard: JobShard | None) -> str:
         """Return the configuration of a job, in ASCII as templates of CloudFormation should be."""
-        signals = self._signals
+        signals, secret = self._signals, self._key_secret(job)
+        asked = way_model("streaming", job.name)
         configuration = job_configuration(
             job,
             platform=self._platform,
             bootstrap_servers=self._brokers,
             kafka_authentication="iam",
-            endpoint_url=f"{self._gateway.scheme}://{way_address(self._spec, job)}.{self._gateway.zone_name}",
+            endpoint_url=self._address(job),
             store=JobSignalStore(
                 host=signals.host,
                 port=PORT,
@@ -278,5 +302,12 @@ class StreamingStack(cdk.Stack):
             ),
             history_uri=self._store.history(job.name),
             shard=shard,
+            door=JobDoor(model=asked, team=job.team, secret=secret.arn) if secret else None,
         )
         return json.dumps(json.loads(configuration.to_json()), separators=(",", ":"))
+
+    def _address(self, job: StreamingJob) -> str:
+        """Return the address of the OpenAI API that a job asks."""
+        if self._door:
+            return f"https://{self._door.host_name}"
+        return f"{self._gateway.scheme}://{way_address(self._spec, job)}.{self._gateway.zone_name}"

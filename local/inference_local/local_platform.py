@@ -16,7 +16,7 @@ from inference_blueprints.spec.derived import controllers_of
 from inference_contracts.operations_names import CONTROLLERS
 from inference_local import platform_steps
 from inference_local.processes.child_processes import ProcessGroup, Restarts
-from inference_local.run_state import RunningBatch, RunningDoor, RunningSignals
+from inference_local.run_state import RunningBatch, RunningDoor, RunningSignals, StreamDoor
 from inference_local.run_steps import (
     BATCH_JOBS,
     CONTROL_PLANE,
@@ -36,6 +36,7 @@ from inference_local.worker_kills import WorkerLoss
 
 # What comes after the engines is imported when it is needed: clients of AWS, Kafka and OpenAI take seconds.
 if TYPE_CHECKING:
+    from inference_blueprints.spec.types import StreamingJob
     from inference_local.batch.batch_outcome import BatchOutcome
     from inference_local.batch.local_batch import LocalBatch
     from inference_local.controllers.controlled_run import ControlledRun
@@ -364,6 +365,11 @@ class LocalPlatform:
             requests, whole = sum(each.requests for each in outcomes), all(each.is_whole for each in outcomes)
             step.result = f"{requests} requests" + ("" if whole else ", not all answered exactly once")
         return outcomes
+
+    @property
+    def door_of_jobs(self) -> Callable[[StreamingJob], StreamDoor] | None:
+        """Returns the front door as a streaming job sees it. None without one."""
+        return self._front_door.for_job if self._front_door else None
 
     def run_front_door(self, steps: Steps) -> FrontDoorOutcome | None:
         """Let all teams call through the front door while a replica is killed. Return None without callers.

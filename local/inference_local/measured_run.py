@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -23,7 +23,7 @@ from inference_blueprints.measure.statistics import amount
 from inference_blueprints.report.plan.summary import summarise
 from inference_blueprints.serving.plan import build_plan
 from inference_blueprints.serving.traffic import model_traffic
-from inference_blueprints.spec.types import Blueprint
+from inference_blueprints.spec.types import Blueprint, StreamingJob
 from inference_contracts.errors import UserError
 from inference_local.batch.batch_outcome import BatchOutcome
 from inference_local.controllers.controller_outcomes import (
@@ -35,7 +35,7 @@ from inference_local.real_time.real_time_run import real_time_models, run_real_t
 from inference_local.report.html import render_html
 from inference_local.report.report_builder import as_dict, build_report
 from inference_local.report.report_types import ModelRun, Report
-from inference_local.run_state import RunningModel
+from inference_local.run_state import RunningModel, StreamDoor
 from inference_local.run_steps import REPLAY, Step, Steps
 from inference_local.scaling.scaling_outcome import ScalingOutcome
 from inference_local.serving.engine_kind import EngineKind
@@ -69,11 +69,13 @@ def run_callers(
     engines: EngineKind,
     steps: Steps,
     seconds: float | None,
+    door: Callable[[StreamingJob], StreamDoor] | None,
 ) -> CallerOutcomes:
     """Run ad servers for models with a deadline, then the streaming job.
 
     steps: Where progress is shown.
     seconds: How long pages and events arrive. None for the default.
+    door: Returns the front door as a streaming job sees it. None without one.
     Raises UserError if a Java program cannot be built or does not start. Raises ProcessDied if a program ends
         that was not killed.
     """
@@ -85,7 +87,13 @@ def run_callers(
         )
     if blueprint.spec.streaming:
         streaming, further = run_streaming(
-            blueprint, models, run_directory / "streaming", engines=engines, steps=steps, seconds=seconds
+            blueprint,
+            models,
+            run_directory / "streaming",
+            engines=engines,
+            steps=steps,
+            seconds=seconds,
+            door=door,
         )
         parts += further
     return CallerOutcomes(real_time, streaming, parts)

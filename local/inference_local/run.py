@@ -225,7 +225,13 @@ def _load(
             runs, scaled, further = _follow_load(platform, kind, steps, send, kept)
             parts = (*parts, *further)
         callers = run_callers(
-            loaded.blueprint, models, run_directory, engines=kind, steps=steps, seconds=seconds
+            loaded.blueprint,
+            models,
+            run_directory,
+            engines=kind,
+            steps=steps,
+            seconds=seconds,
+            door=platform.door_of_jobs,
         )
         parts = (*parts, *callers.parts)
         front_door = platform.run_front_door(steps)

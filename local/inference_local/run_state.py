@@ -15,6 +15,7 @@ from typing import IO, Literal
 
 from inference_blueprints.operate.signals import StoreAddress
 from inference_contracts.errors import UserError
+from inference_contracts.streaming_job import JobDoor
 from inference_local.serving.engine_names import EngineName
 from inference_local.serving.local_endpoint import ServedProcess
 from inference_local.serving.platform_parts import PlatformPart, Replacement
@@ -74,6 +75,18 @@ class RunningDoor:
     """A team that may use it."""
     keys: Mapping[str, str]
     """An API key of each team. They are valid for this run only."""
+
+
+@dataclass(frozen=True, slots=True)
+class StreamDoor:
+    """A front door on this machine that a job sends its requests through."""
+
+    url: str
+    """Its address, without ``/v1``."""
+    job: JobDoor
+    """What the job is told."""
+    environment: Mapping[str, str]
+    """Variables that point AWS clients at the emulator, which has the job's key."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ It uses CloudFormation's resources directly: CDK's construct,
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import aws_cdk as cdk
 from aws_cdk import aws_ec2 as ec2
@@ -24,6 +24,9 @@ from inference_constructs.signals.signal_access import SignalAccess
 from inference_constructs.streaming.event_cluster import JobEvents
 from inference_constructs.streaming.streaming_store import StreamingStore
 from inference_contracts.streaming_job import ADDRESS_PROPERTY, PROPERTY_GROUP
+
+if TYPE_CHECKING:  # jobs without a front door need not import the services that it uses
+    from inference_constructs.front_door import PlatformKeySecret
 
 #: https://docs.aws.amazon.com/managed-flink/latest/java/release-version-list.html
 _RUNTIME: Final = "FLINK-2_3"
@@ -78,6 +81,8 @@ class EnrichmentApplication(Construct):
         KMS key of the log.
     retention_days
         Days for which the log is kept.
+    key_secret
+        The job's key for a front door; None without one.
     """
 
     def __init__(
@@ -98,6 +103,7 @@ class EnrichmentApplication(Construct):
         security_group: ec2.ISecurityGroup,
         encryption_key: kms.IKey,
         retention_days: int,
+        key_secret: PlatformKeySecret | None = None,
     ) -> None:
         super().__init__(scope, construct_id)
         self._name, self._vpc, self._group = name, vpc, security_group
@@ -107,6 +113,8 @@ class EnrichmentApplication(Construct):
         store.grant_history(role, job)
         signals.grant_stream(role, job)
         events.grant_job(role)
+        if key_secret:
+            key_secret.grant_read(role)
         log = KeptLogGroup(
             self,
             "Log",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final, cast
+from typing import TYPE_CHECKING, Final, cast
 
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_iam as iam
@@ -17,6 +17,9 @@ from inference_constructs.signals.signal_access import SignalAccess
 from inference_constructs.streaming.event_cluster import JobEvents
 from inference_constructs.streaming.streaming_store import StreamingStore
 from inference_contracts.streaming_job import JOB_DOCUMENT, PROBE, REDRIVE
+
+if TYPE_CHECKING:  # jobs without a front door need not import the services that it uses
+    from inference_constructs.front_door import PlatformKeySecret
 
 #: Lambda's longest run. A call of the redrive ends by itself after ten minutes.
 _TIMEOUT_SECONDS: Final = 900
@@ -46,6 +49,8 @@ class JobTools(Construct):
         VPC whose private subnets the functions run in.
     security_group
         Security group of the functions.
+    key_secret
+        The job's key for a front door; None without one.
     """
 
     def __init__(
@@ -62,6 +67,7 @@ class JobTools(Construct):
         role_path: str,
         vpc: ec2.IVpc,
         security_group: ec2.ISecurityGroup,
+        key_secret: PlatformKeySecret | None = None,
     ) -> None:
         super().__init__(scope, construct_id)
         self._vpc, self._group = vpc, security_group
@@ -87,6 +93,8 @@ class JobTools(Construct):
         events.grant_write(redrive)
         document_access.grant_redriven(_role(redrive), job)
         signals.grant_stream(redrive, job)
+        if key_secret:
+            key_secret.grant_read(redrive)
         #: Names of the functions by what they do.
         self.names: Mapping[str, str] = {PROBE: probe.function_name, REDRIVE: redrive.function_name}
 

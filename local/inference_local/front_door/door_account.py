@@ -19,6 +19,7 @@ from inference_contracts.door_names import (
     USAGE_PREFIX,
     USAGE_STREAM_OUTPUT,
 )
+from inference_contracts.platform_keys import OWNER_TAG
 from inference_contracts.usage_record import UsageRecord
 from inference_local.emulator.emulator import Emulator
 from inference_local.front_door.local_door import DoorTables
@@ -68,6 +69,17 @@ class DoorAccount:
             for team in rules.teams
         }
         return {team: change.secret for team, change in made.items() if change.secret is not None}
+
+    def key_secret(self, owner: str) -> str:
+        """Return the ARN of the secret with the keys of a program of the platform.
+
+        owner: The program, as `KeyOwner.tag`.
+        """
+        pages = self.emulator.client("secretsmanager").get_paginator("list_secrets").paginate()
+        wanted = {"Key": OWNER_TAG, "Value": owner}
+        return next(
+            each["ARN"] for page in pages for each in page["SecretList"] if wanted in each.get("Tags", ())
+        )
 
     def records(self) -> Iterator[UsageRecord]:
         """Yield the usage records that have been delivered."""

@@ -110,7 +110,13 @@ def _models_of(configuration: DoorConfiguration, team: str) -> Iterator[DoorMode
 
 
 def _spending_budget(configuration: DoorConfiguration) -> DoorBudget | None:
-    """Return the smallest budget of a team in money. None if no team is left that sends the rest."""
+    """Return the smallest budget of a team in money. None if no team is left that sends the rest.
+
+    A streaming job needs the whole budget of its team.
+    """
+    streams = {
+        team for each in configuration.models if each.caller == "streaming" for team in each.teams or ()
+    }
     if len(configuration.teams) == 1:
         return None
     found = [
@@ -118,6 +124,7 @@ def _spending_budget(configuration: DoorConfiguration) -> DoorBudget | None:
         for budget in configuration.budgets
         if budget.scope == "team"
         and budget.enforce == "before"
+        and budget.name not in streams
         and (budget.nano_per_day or budget.nano_per_month)
         and any(model.prices.output_token for model in _models_of(configuration, budget.name))
     ]

@@ -12,9 +12,12 @@ from pathlib import Path
 
 import valkey
 
+from inference_blueprints.serving.front_door.ways import key_owners
 from inference_blueprints.serving.types.front_door import DoorPlan
-from inference_blueprints.spec.types import Blueprint
+from inference_blueprints.spec.types import Blueprint, StreamingJob
 from inference_contracts.door_configuration import NANO, DoorPrices
+from inference_contracts.platform_keys import way_model
+from inference_contracts.streaming_job import JobDoor
 from inference_contracts.usage_record import UsageRecord
 from inference_local.emulator.emulator import Emulator
 from inference_local.front_door.counted_tokens import CountedTokens, cost, counted
@@ -30,7 +33,7 @@ from inference_local.front_door.door_scenario import (
 from inference_local.front_door.front_door_outcome import CanaryOutcome, FrontDoorOutcome, ShedOutcome
 from inference_local.front_door.local_door import LocalDoor
 from inference_local.processes.child_processes import ProcessGroup
-from inference_local.run_state import RunningBatch, RunningDoor
+from inference_local.run_state import RunningBatch, RunningDoor, StreamDoor
 from inference_local.serving.local_serving import LocalServing
 
 _SEED = 39
@@ -48,6 +51,7 @@ _RECORDS_SECONDS, _PERIOD_SECONDS = 1.5, 0.2
 class LocalFrontDoor:
     """A front door that answers."""
 
+    blueprint: Blueprint
     door: LocalDoor
     scenario: DoorScenario
     account: DoorAccount
@@ -60,6 +64,16 @@ class LocalFrontDoor:
         """Return it as other commands see it."""
         asked = self.scenario.steady
         return RunningDoor(self.door.base_url, asked.model, asked.team, self.keys)
+
+    def for_job(self, job: StreamingJob) -> StreamDoor:
+        """Return it as a streaming job sees it."""
+        model = way_model("streaming", job.name)
+        [owner] = [each.tag for each in key_owners(self.blueprint.spec) if model in each.models]
+        return StreamDoor(
+            self.door.base_url.removesuffix("/v1"),
+            JobDoor(model=model, team=job.team, secret=self.account.key_secret(owner)),
+            self.account.emulator.environment(),
+        )
 
     def run(self, on_progress: Callable[[str], None], *, timed: bool) -> FrontDoorOutcome:
         """Send the load of all callers, and count.
@@ -114,7 +128,7 @@ def start_front_door(
         batch_url=parts.batch.base_url if parts.batch else None,
     ) as door:
         door.start(on_progress)
-        yield LocalFrontDoor(door, scenario, account, keys, parts.serving)
+        yield LocalFrontDoor(parts.blueprint, door, scenario, account, keys, parts.serving)
 
 
 class _Run:

@@ -17,7 +17,7 @@ from inference_contracts.units import MILLISECONDS_PER_SECOND
 from inference_local.emulator.serverless_cache.valkey_server import ValkeyServer
 from inference_local.java import java_programs
 from inference_local.processes.child_processes import ProcessGroup
-from inference_local.run_state import RunningModel
+from inference_local.run_state import RunningModel, StreamDoor
 from inference_local.run_steps import CLICKS, Step, Steps
 from inference_local.serving.engine_kind import EngineKind
 from inference_local.serving.platform_parts import PlatformPart
@@ -93,6 +93,7 @@ def run_streaming(
     engines: EngineKind,
     steps: Steps,
     seconds: float | None,
+    door: Callable[[StreamingJob], StreamDoor] | None,
 ) -> tuple[StreamingOutcome, tuple[PlatformPart, ...]]:
     """Replay a stream of clicks through the first streaming job of a blueprint.
 
@@ -101,6 +102,7 @@ def run_streaming(
     engines: The engines that answer.
     steps: Where progress is shown: one step.
     seconds: Length of the stream. None for the default, a minute.
+    door: Returns the front door as a job sees it. None without one.
     Returns `StreamingOutcome`: With a reason if Java or Maven is missing, or the engines are too slow for a
         stream.
     Returns `tuple of PlatformPart`: Rows of the table of parts.
@@ -119,11 +121,12 @@ def run_streaming(
         step.update(detail="Maven builds the job")
         java_programs.build(MODULES, directory / "maven.log")
         [model] = [each for each in running if each.name == job.model]
-        url = job_url(blueprint, job, model.addresses)
+        through = door(job) if door else None
+        url = through.url if through else job_url(blueprint, job, model.addresses)
         try:
             with ProcessGroup() as processes, ValkeyServer(directory / "valkey") as valkey:
                 step.update(detail="Kafka and Flink start")
-                parts = _start(blueprint, job, url, directory, processes=processes, valkey=valkey)
+                parts = _start(blueprint, job, url, directory, through, processes=processes, valkey=valkey)
                 with parts.watch:
                     outcome = _replay(job, parts, processes, seconds or _SECONDS, step)
         finally:
@@ -145,6 +148,7 @@ def _start(
     job: StreamingJob,
     url: str,
     directory: Path,
+    door: StreamDoor | None,
     *,
     processes: ProcessGroup,
     valkey: ValkeyServer,
@@ -165,8 +169,15 @@ def _start(
         endpoint_url=url,
         store=local_signal_store(valkey.port),
         history_uri=(directory / "history").resolve().as_uri(),
+        door=door.job if door else None,
     )
-    process = JobProcess(directory, processes, configuration, min(size.parallelism, _MAX_PARALLELISM))
+    process = JobProcess(
+        directory,
+        processes,
+        configuration,
+        min(size.parallelism, _MAX_PARALLELISM),
+        environment=door.environment if door else None,
+    )
     process.start()
     return _Parts(directory, kafka, process, SignalWatch(valkey.client, job.signal.name), job)
 
