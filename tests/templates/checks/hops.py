@@ -266,13 +266,14 @@ HOPS: Final = (
     ),
     Hop(
         caller="batch workers",
-        target="S3, SQS, Step Functions, DynamoDB",
+        target="S3, SQS, Step Functions, DynamoDB; with a front door, Secrets Manager",
         port="443",
         admitted="the role of a model's workers",
         authentication="IAM, bounded to jobs of the model",
         tls="yes",
         tests=(
             "tests/templates/test_batch_stack.py::test_workers_may_read_what_teams_name_and_write_below_jobs_alone",
+            "tests/templates/test_batch_behind_a_door.py::test_workers_call_the_door_with_keys_that_they_may_read",
             "tests/templates/test_team_isolation.py::test_nobody_reaches_what_belongs_to_another",
         ),
     ),
@@ -281,13 +282,15 @@ HOPS: Final = (
         target="batch API",
         port="443",
         admitted="the VPC, through the API's own endpoint",
-        authentication="SigV4, or a token that STS confirms for this platform",
+        authentication="SigV4, a token that STS confirms for this platform, or an API key of the front door "
+        "without limits of its own",
         tls="yes",
         rules=(r"HTTPS from the VPC to APIs: tcp 443 from [\d./]+",),
         tests=(
             "tests/runtime/batch/api/test_official_client.py::test_a_team_sees_nothing_of_another",
             "tests/runtime/batch/authorizer/test_authorizer.py::test_a_caller_of_no_team_is_told_so",
             "tests/runtime/batch/authorizer/test_authorizer.py::test_a_token_for_another_platform_is_refused_by_sts",
+            "tests/runtime/batch/authorizer/test_door_keys.py::test_a_key_with_limits_is_told_why",
             "tests/templates/test_team_isolation.py::test_nobody_reaches_what_belongs_to_another",
         ),
     ),
