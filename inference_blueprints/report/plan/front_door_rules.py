@@ -207,7 +207,7 @@ def budgets_table(budgets: Iterable[DoorBudgetSummary]) -> TextTable:
             )
             for each in budgets
         ),
-        ("'monthlyBudgetUsd' of a team is its limit of the month here, and of batch.",),
+        ("'monthlyBudgetUsd' of a team is its limit of the month, for requests and jobs together.",),
     )
 
 

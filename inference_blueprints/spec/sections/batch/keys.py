@@ -27,7 +27,8 @@ class Team(Section):
     """ARNs of the IAM roles and users that belong to the team. Required with batch, with a signal store, and
     with `identity.iam` of the front door."""
     monthly_budget_usd: float = Field(gt=0.0, le=1_000_000_000.0)
-    """Budget per calendar month, in US dollars. At the limit, no job is admitted; running jobs continue."""
+    """Budget per calendar month, in US dollars. At the limit, no job is admitted; running jobs continue.
+    Behind a front door, jobs and requests share it: at the limit, requests are refused and jobs wait."""
     max_priority: int = Field(default=100, ge=0, le=100)
     """Highest priority that a job of the team may have. A queue's default above it is lowered to it."""
     max_places_percent: int = Field(default=100, ge=1, le=100)
