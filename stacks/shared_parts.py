@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import aws_cdk as cdk
 from aws_cdk import aws_ec2 as ec2
@@ -13,11 +14,16 @@ from constructs import Construct
 
 from inference_blueprints.serving.traffic import further_routes, own_deployments
 from inference_blueprints.serving.types import ModelPlan, SharedKvCachePlan, WeightsMirrorPlan
+from inference_blueprints.serving.types.front_door import DoorPlan
 from inference_blueprints.spec.types import Alarms, Model, Observability, Purchase, Spec
 from inference_constructs.capacity import ReservedInstances
 from inference_constructs.network import Gateway
 from inference_constructs.serving import LAST_PRIORITY, FurtherAddress, listener_priorities
 from inference_constructs.storage import CacheBucket
+from inference_contracts.platform_keys import way_model
+
+if TYPE_CHECKING:  # only platforms with a front door need its services
+    from inference_constructs.front_door import PlatformKeySecret
 
 
 @dataclass(frozen=True)
@@ -158,6 +164,8 @@ def add_canary(
     vpc: ec2.IVpc,
     gateway: Gateway,
     encryption_key: kms.IKey,
+    door: DoorPlan | None,
+    keys: PlatformKeySecret | None,
 ) -> None:
     """Add the function that asks every model, if the blueprint has one.
 
@@ -166,6 +174,7 @@ def add_canary(
     observability, models: Sections of the blueprint.
     vpc, gateway: Network of the models, and their load balancer.
     encryption_key: KMS key of its log.
+    door, keys: The front door, through which it asks, and the secret with its key. None without one.
     """
     if observability.canary is None:
         return
@@ -178,8 +187,11 @@ def add_canary(
         models=[
             {
                 "name": model.name,
-                "url": f"{gateway.scheme}://{model.name}.{gateway.zone_name}/v1",
+                "url": f"https://{door.host_name}/v1"
+                if door
+                else f"{gateway.scheme}://{model.name}.{gateway.zone_name}/v1",
                 "task": model.task,
+                **({"asked": way_model("canary", model.name)} if door else {}),
             }
             for model in models
             # Batch waits while it has no workers, and nobody else asks the model.
@@ -190,4 +202,5 @@ def add_canary(
         gateway=gateway,
         retention_days=observability.logs.retention_days,
         encryption_key=encryption_key,
+        keys=keys,
     )

@@ -12,8 +12,9 @@ ANSWERED: Final = "Success"
 MILLISECONDS: Final = "Milliseconds"
 PLATFORM_DIMENSION: Final = "Platform"
 MODEL_DIMENSION: Final = "Model"
-#: Environment of the function: `metadata.name`, and a JSON list of objects with `name`, `url` (to `/v1`) and
-#: `task` (`generate` or `embed`).
+#: Environment of the function: `metadata.name`, and a JSON list of objects with `name`, `url` (to `/v1`),
+#: `task` (`generate`, `embed` or `images`) and `asked`, the model's name in requests if it is another one.
+#: Behind a front door also `platform_keys.SECRET_VARIABLE`.
 PLATFORM_VARIABLE: Final = "CANARY_PLATFORM"
 MODELS_VARIABLE: Final = "CANARY_MODELS"
 #: Memory of the function, and how long it waits for one answer.

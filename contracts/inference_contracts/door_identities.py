@@ -20,18 +20,15 @@ from types import MappingProxyType
 from typing import Final, Literal
 
 #: A part of the platform that may call a model itself.
-Caller = Literal["door", "prometheus", "canary", "benchmark", "verify", "batch", "streaming"]
+Caller = Literal["door", "prometheus", "benchmark", "verify"]
 
 #: Paths of each caller: exact ones, or with a slash at the end all below it.
 PATHS: Final[Mapping[Caller, tuple[str, ...]]] = MappingProxyType(
     {
         "door": ("/v1/",),
         "prometheus": ("/metrics",),
-        "canary": ("/v1/",),
         "benchmark": ("/v1/",),
         "verify": ("/v1/", "/metrics"),
-        "batch": ("/v1/",),
-        "streaming": ("/v1/",),
     }
 )
 

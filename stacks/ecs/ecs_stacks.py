@@ -189,6 +189,7 @@ class EcsStacks(TargetStacks):
             gateway=foundation.network.models.gateway,
             encryption_key=foundation.data.encryption_key,
             certificate_arns=foundation.certificate_arns,
+            canary_keys=foundation.platform_keys.get("canary"),
             env=foundation.env,
         )
         stack.add_stack_dependency(after)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import aws_cdk as cdk
 from aws_cdk import aws_ec2 as ec2
@@ -41,6 +42,9 @@ from inference_contracts import ecs_names
 from inference_contracts.task_tags import LABEL_TAGS
 from stacks.shared_parts import add_canary
 
+if TYPE_CHECKING:  # only platforms with a front door need its services
+    from inference_constructs.front_door import PlatformKeySecret
+
 #: Senders ask for the task's address again after this time.
 _NAME_SECONDS = 5
 
@@ -59,6 +63,7 @@ class EcsMetricsStack(cdk.Stack):
     gateway: Load balancer of the models, for the canary.
     encryption_key: KMS key of the logs.
     certificate_arns: ARN of the secret with each certificate, by its owner. Empty without a front door.
+    canary_keys: Secret with the canary's key for the front door. None without one, or without a canary.
     """
 
     def __init__(
@@ -76,6 +81,7 @@ class EcsMetricsStack(cdk.Stack):
         gateway: Gateway,
         encryption_key: kms.IKey,
         certificate_arns: Mapping[str, str],
+        canary_keys: PlatformKeySecret | None,
         env: cdk.Environment,
     ) -> None:
         super().__init__(scope, construct_id, env=env)
@@ -162,6 +168,8 @@ class EcsMetricsStack(cdk.Stack):
             vpc=vpc,
             gateway=gateway,
             encryption_key=encryption_key,
+            door=plan.front_door,
+            keys=canary_keys,
         )
 
 

@@ -168,6 +168,7 @@ class EksStacks(TargetStacks):
             gateway=self._foundation.network.models.gateway,
             spec=blueprint.spec,
             certificate_arn=self._foundation.certificate_arns.get("prometheus"),
+            canary_keys=self._foundation.platform_keys.get("canary"),
             env=self._foundation.env,
         )
         stack.add_stack_dependency(after)

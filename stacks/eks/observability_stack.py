@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import aws_cdk as cdk
 from aws_cdk import aws_ec2 as ec2
@@ -29,6 +29,9 @@ from inference_constructs.serving import read_certificates
 from inference_contracts.operations_names import HEALTH
 from stacks.shared_parts import add_canary
 
+if TYPE_CHECKING:  # only platforms with a front door need its services
+    from inference_constructs.front_door import PlatformKeySecret
+
 
 class ObservabilityStack(cdk.Stack):
     """Container Insights, the Prometheus that KEDA asks, and the exporter of GPU metrics.
@@ -41,6 +44,7 @@ class ObservabilityStack(cdk.Stack):
     vpc, gateway: Network of the models, and their load balancer, for the canary.
     spec: The blueprint's section.
     certificate_arn: ARN of the secret with the certificate of Prometheus. None without a front door.
+    canary_keys: Secret with the canary's key for the front door. None without one, or without a canary.
     """
 
     def __init__(
@@ -58,6 +62,7 @@ class ObservabilityStack(cdk.Stack):
         gateway: Gateway,
         spec: Spec,
         certificate_arn: str | None,
+        canary_keys: PlatformKeySecret | None,
         env: cdk.Environment,
     ) -> None:
         super().__init__(scope, construct_id, env=env)
@@ -120,6 +125,8 @@ class ObservabilityStack(cdk.Stack):
             vpc=vpc,
             gateway=gateway,
             encryption_key=encryption_key,
+            door=plan.front_door,
+            keys=canary_keys,
         )
 
     def _install(self, construct_id: str, name: str, **variables: Any) -> HelmRelease:

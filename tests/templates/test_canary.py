@@ -11,9 +11,12 @@ from typing import Any
 import pytest
 
 from inference_constructs.code_staging import stage_packages
+from inference_contracts.platform_keys import SECRET_VARIABLE
 from inference_runtime import runtime_directory
+from tests.templates.checks.lint import lint
 from tests.templates.conftest import Synthesise
-from tests.templates.support import Templates, statements
+from tests.templates.support import Templates, statements, text
+from tests.templates.test_front_door_stack import with_front_door
 
 
 @pytest.fixture(scope="module", params=[{"eks": {"version": "1.35"}}, {"ecs": {}}], ids=["eks", "ecs"])
@@ -69,6 +72,46 @@ def test_it_reaches_the_load_balancer_alone(templates: Templates) -> None:
     out = of_canary(templates, "AWS::EC2::SecurityGroupEgress")
     into = of_canary(templates, "AWS::EC2::SecurityGroupIngress")
     assert out["ToPort"] == into["ToPort"] == 80
+
+
+def behind_a_door(spec: dict[str, Any]) -> None:
+    with_front_door(spec)
+    spec["observability"] = {"canary": {}}
+
+
+def behind_a_door_on_ecs(spec: dict[str, Any]) -> None:
+    behind_a_door(spec)
+    spec["cluster"] = {"ecs": {}}
+
+
+@pytest.mark.parametrize("change", [behind_a_door, behind_a_door_on_ecs], ids=["eks", "ecs"])
+def test_behind_a_front_door_it_asks_there_with_its_own_key(synthesise: Synthesise, change: Any) -> None:
+    """Red if it gets around the door, asks for a model of callers, or could read the keys of others."""
+    templates = synthesise(change)
+    variables = of_canary(templates, "AWS::Lambda::Function")["Environment"]["Variables"]
+    assert json.loads(variables["CANARY_MODELS"]) == [
+        {
+            "name": "qwen3-8b",
+            "url": "https://api.models.example.com/v1",
+            "task": "generate",
+            "asked": "canary:qwen3-8b",
+        }
+    ]
+    secret = text(variables[SECRET_VARIABLE])
+    role = [
+        statement
+        for resource in templates.resources("AWS::IAM::Policy", "Observability")
+        for statement in statements(resource)
+        if "secretsmanager:GetSecretValue" in listed_actions(statement)
+        and text(statement["Resource"]) == secret
+    ]
+    assert len(role) == 1
+    assert any("PlatformKeys" in each for each in templates.artifacts["Observability"]["dependencies"])
+    assert lint(templates, "us-west-2") == []
+    # The door knows this name, and leads it to the deployments of the model.
+    [file] = (templates.directory / "watched").glob("*.json")
+    names = [each["name"] for each in json.loads(file.read_text("utf-8"))["policy"]["models"]]
+    assert "canary:qwen3-8b" in names
 
 
 @pytest.mark.thorough

@@ -49,6 +49,7 @@ def _template(observability: Observability) -> Template:
         spec=BLUEPRINT.spec,
         measured_pools=["l40s"],
         certificate_arns={},
+        canary_keys=None,
         observability=observability,
         gateway=Gateway(vpc.vpc_id, "listener", "chat.internal", "http", "sg-1"),
         encryption_key=kms.Key(network, "Key"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import aws_cdk as cdk
 from aws_cdk import aws_cloudwatch as cloudwatch
@@ -24,8 +24,11 @@ from inference_constructs.network.function_interfaces import let_connect
 from inference_constructs.network.model_load_balancer import Gateway
 from inference_constructs.observability.alarm_topic import tell
 from inference_constructs.observability.kept_log_group import KeptLogGroup
-from inference_contracts import canary_names
+from inference_contracts import canary_names, platform_keys
 from inference_runtime import runtime_directory
+
+if TYPE_CHECKING:  # only platforms with a front door need its services
+    from inference_constructs.front_door import PlatformKeySecret
 
 #: One lost answer may be a pod that moves.
 _ROUNDS: Final = 2
@@ -95,7 +98,7 @@ def _answers(platform: str, model: str, every_minutes: int) -> cloudwatch.Metric
 
 
 class ModelCanary(Construct):
-    """A Lambda function behind a schedule, with its log group as its only permission beside the VPC.
+    """A Lambda function behind a schedule, which may write its log, and read its key for the front door.
 
     It is not a canary of CloudWatch Synthetics: that needs a bucket for artefacts, and aws-cdk-lib knows
     only older runtimes of it for Python.
@@ -110,6 +113,8 @@ class ModelCanary(Construct):
         Network of the models, and their load balancer.
     encryption_key
         KMS key of the log.
+    keys
+        Secret with its key for the front door, through which it then asks. None without a front door.
     every_minutes
         Minutes between two rounds.
     retention_days
@@ -126,6 +131,7 @@ class ModelCanary(Construct):
         vpc: ec2.IVpc,
         gateway: Gateway,
         encryption_key: kms.IKey,
+        keys: PlatformKeySecret | None = None,
         every_minutes: int = 5,
         retention_days: int = 90,
     ) -> None:
@@ -145,6 +151,9 @@ class ModelCanary(Construct):
         )
         balancer = ec2.SecurityGroup.from_security_group_id(self, "Models", gateway.security_group_id)
         group.connections.allow_to(balancer, ec2.Port.tcp(gateway.port), "Models")
+        if keys:
+            group.add_egress_rule(ec2.Peer.any_ipv4(), ec2.Port.tcp(443), "AWS")
+            keys.grant_read(role)
         function = lambda_.Function(
             self,
             "Ask",
@@ -153,6 +162,7 @@ class ModelCanary(Construct):
             environment={
                 canary_names.PLATFORM_VARIABLE: platform,
                 canary_names.MODELS_VARIABLE: json.dumps(list(models)),
+                **({platform_keys.SECRET_VARIABLE: keys.arn} if keys else {}),
             },
             handler="canary.model_questions.handle",
             log_group=log,
