@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import aws_cdk as cdk
 from constructs import Construct
 
-from inference_constructs.front_door import DoorStore, PlatformKeys
+from inference_constructs.front_door import DoorStore, PlatformKeySecrets
 from inference_contracts.platform_keys import KeyOwner
 
 
@@ -32,6 +32,6 @@ class PlatformKeysStack(cdk.Stack):
         env: cdk.Environment,
     ) -> None:
         super().__init__(scope, construct_id, env=env)
-        keys = PlatformKeys(self, "Keys", platform=platform, owners=owners, store=store)
+        keys = PlatformKeySecrets(self, "Keys", platform=platform, owners=owners, store=store)
         #: The secret of each program, by `KeyOwner.tag`.
         self.secrets = keys.secrets

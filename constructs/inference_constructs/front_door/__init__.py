@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from inference_constructs.front_door.door_tables import DoorKeyTable, DoorLedgerTable
     from inference_constructs.front_door.ledger_cache import LedgerCache
     from inference_constructs.front_door.ledger_reconciliation import LedgerReconciliation, UsageAlarms
-    from inference_constructs.front_door.platform_keys import PlatformKeys, PlatformKeySecret
+    from inference_constructs.front_door.platform_keys import PlatformKeySecret, PlatformKeySecrets
     from inference_constructs.front_door.usage_stream import UsageStream
     from inference_constructs.front_door.usage_tables import UsageTables
     from inference_constructs.front_door.watched_object import WatchedObject
@@ -30,7 +30,7 @@ __all__ = [
     "LedgerCache",
     "LedgerReconciliation",
     "PlatformKeySecret",
-    "PlatformKeys",
+    "PlatformKeySecrets",
     "UsageAlarms",
     "UsageBucket",
     "UsageStream",

@@ -63,7 +63,7 @@ class PlatformKeySecret:
         ]
 
 
-class PlatformKeys(Construct):
+class PlatformKeySecrets(Construct):
     """A secret for each program of the platform, and the function that makes and rotates all keys.
 
     A rotation starts at once when a schedule is created or updated (AWS CloudFormation,

@@ -8,7 +8,7 @@ import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, cast
 
 from inference_blueprints.resources import root
 from inference_contracts.door_identities import FILES, SERVER_NAME, Caller, caller_uri, server_uri
@@ -28,9 +28,14 @@ def server(release: str = RELEASE, platform: str = PLATFORM) -> dict[str, Any]:
     }
 
 
-def client(caller: Caller, platform: str = PLATFORM) -> dict[str, Any]:
+def client(caller: Caller | Literal["stranger"], platform: str = PLATFORM) -> dict[str, Any]:
     """Return what the certificate of a caller certifies. Its secret is called like the caller."""
-    return {"secret": caller, "uri": caller_uri(platform, caller), "names": [], "usage": "client"}
+    return {
+        "secret": caller,
+        "uri": caller_uri(platform, cast(Caller, caller)),
+        "names": [],
+        "usage": "client",
+    }
 
 
 def issue(

@@ -124,11 +124,11 @@ class Wall:
 def wall(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Wall]:
     folder = tmp_path_factory.mktemp("wall")
     secrets, foreign = folder / "secrets", folder / "foreign"
-    issued = issue(secrets, [server(), client("door"), client("prometheus"), client("batch")])
+    issued = issue(secrets, [server(), client("door"), client("prometheus"), client("stranger")])
     assert issued.returncode == 0, issued.stderr
     other = issue(foreign, [client("door")])
     assert other.returncode == 0, other.stderr
-    for name in ("model-main", "door", "prometheus", "batch"):
+    for name in ("model-main", "door", "prometheus", "stranger"):
         mount(secret(secrets, name), folder / "mounted" / name)
     mount(secret(foreign, "door"), folder / "mounted" / "foreign")
     mount(secret(secrets, "model-main"), folder / "mounted" / "other")
@@ -198,9 +198,9 @@ def test_the_door_and_prometheus_reach_their_own_paths_only(wall: Wall) -> None:
     }
 
 
-@pytest.mark.parametrize("who", ["nobody", "foreign", "batch"])
+@pytest.mark.parametrize("who", ["nobody", "foreign", "stranger"])
 def test_others_do_not_get_beyond_the_handshake(wall: Wall, who: str) -> None:
-    """Nobody has no certificate, the foreigner that of another authority, and batch is no caller here."""
+    """Nobody has no certificate, the foreigner that of another authority, a stranger's names no caller."""
     seen = len(wall.program.seen)
     caller = None if who == "nobody" else wall.certificate(who)
     with pytest.raises((ssl.SSLError, ConnectionError, http.client.RemoteDisconnected)):
