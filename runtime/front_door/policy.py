@@ -308,8 +308,8 @@ def _exceeded(passed: Exceeded) -> DoorRefusal:
     )
     if passed.kind == AT_ONCE:
         message = (
-            f"Requests in progress of the {passed.counter.scope} {passed.counter.name!r}: {used}, and at most "
-            f"{limit} at once. Ask again when one of them has ended."
+            f"Requests in progress of the {passed.counter.scope} {passed.counter.name!r}: {used}, and at "
+            f"most {limit} at once. Ask again when one of them has ended."
         )
         return DoorRefusal(429, code, message, retry_after=passed.resets_in, reason="requests_at_once")
     message = (
