@@ -8,9 +8,9 @@ import app
 from inference_blueprints.loading import load_blueprint
 from tests.templates.support import Templates
 
-#: No assets are copied to the cloud assembly or bundled, except the code of batch, which contains the
-#: configuration from the blueprint.
-CONTEXT = {"aws:cdk:disable-asset-staging": True, "aws:cdk:bundling-stacks": ["*-Batch"]}
+#: No assets are copied to the cloud assembly or bundled, except the code of batch and of the platform's keys,
+#: which contains what the blueprint says.
+CONTEXT = {"aws:cdk:disable-asset-staging": True, "aws:cdk:bundling-stacks": ["*-Batch", "*-PlatformKeys"]}
 
 
 def write_templates(blueprint: Path, outdir: Path) -> Templates:

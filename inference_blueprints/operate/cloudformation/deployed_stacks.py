@@ -16,8 +16,9 @@ from inference_contracts.records import dataclass
 #: Kinds of stacks on which others depend, the lowest first. All other stacks depend on all of these.
 FOUNDATIONS = (
     *("Data", "Network", "Stores", "Cluster", "Discovery", "Platform", "Capacity"),
-    # Rules of models name the target group of the front door, which cannot be deleted before.
-    *("Certificates", "FrontDoor"),
+    # Programs name the secrets with their keys, and rules of models the target group of the front door, which
+    # cannot be deleted before.
+    *("Certificates", "PlatformKeys", "FrontDoor"),
 )
 
 #: Time between two questions while CloudFormation changes a stack.

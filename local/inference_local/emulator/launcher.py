@@ -38,10 +38,21 @@ from inference_local.emulator.resource_handlers.kubernetes_resources import (
     register_kubernetes,
 )
 from inference_local.emulator.resource_handlers.scaling_resources import register_scaling
+from inference_local.emulator.resource_handlers.secret_resources import register_secret_resources
 from inference_local.emulator.resource_handlers.stubs import register_stubs
 from inference_local.emulator.serverless_cache.handler import register_serverless_caches
 
 _SHUTDOWN_SECONDS = 1.0
+
+
+#: What adds resource types to the emulator, whatever its arguments are.
+_RESOURCES = (
+    register_stubs,
+    register_composite_alarms,
+    register_kafka_clusters,
+    register_emptied_bucket,
+    register_secret_resources,
+)
 
 
 def main() -> None:
@@ -79,10 +90,8 @@ def main() -> None:
         apply()
     if arguments.metrics:
         ask_metrics(arguments.metrics)
-    register_stubs()
-    register_composite_alarms()
-    register_kafka_clusters()
-    register_emptied_bucket()
+    for add in _RESOURCES:
+        add()
     register_serverless_caches(arguments.caches)
     if arguments.control_plane:
         register_real_kubernetes(arguments.control_plane)

@@ -163,3 +163,45 @@ USER_EXISTS = Refusal(
     source="Amazon ElastiCache API Reference, CreateUser: UserAlreadyExists",
     is_quoted=False,
 )
+ROTATION_WITHOUT_FUNCTION = Refusal(
+    call="secretsmanager:RotateSecret",
+    when="Neither the call nor the secret names a function that rotates it",
+    code="InvalidRequestException",
+    message="No Lambda rotation function ARN is associated with this secret.",
+    source="AWS Secrets Manager API Reference, RotateSecret",
+    is_quoted=False,
+)
+ROTATION_NOT_ALLOWED = Refusal(
+    call="secretsmanager:RotateSecret, AWS::SecretsManager::RotationSchedule",
+    when="The policy of the function does not let Secrets Manager call it",
+    code="AccessDeniedException",
+    message="Secrets Manager cannot invoke the specified Lambda function. Ensure that the function policy "
+    "grants access to the principal secretsmanager.amazonaws.com",
+    source="AWS Secrets Manager User Guide, Troubleshoot rotation",
+    is_quoted=False,
+)
+ROTATION_IN_PROGRESS = Refusal(
+    call="secretsmanager:RotateSecret, AWS::SecretsManager::RotationSchedule",
+    when="Another version has the label AWSPENDING than AWSCURRENT: a rotation runs or was given up",
+    code="InvalidRequestException",
+    message="A previous rotation isn't complete. That rotation will be reattempted.",
+    source="AWS Secrets Manager API Reference, RotateSecret",
+    is_quoted=False,
+)
+SECRET_VALUE_EXISTS = Refusal(
+    call="secretsmanager:PutSecretValue",
+    when="The version exists with another value",
+    code="ResourceExistsException",
+    message="You can't use ClientRequestToken {token} because that value is already in use for a version of "
+    "secret {arn}.",
+    source="AWS Secrets Manager API Reference, PutSecretValue: ClientRequestToken",
+    is_quoted=False,
+)
+SECRET_VERSION_EMPTY = Refusal(
+    call="secretsmanager:GetSecretValue",
+    when="The version has no value yet, or its rotation has failed",
+    code="ResourceNotFoundException",
+    message="Secrets Manager can't find the specified secret value for VersionId: {version}",
+    source="AWS Secrets Manager API Reference, RotateSecret: an empty secret version",
+    is_quoted=False,
+)

@@ -302,6 +302,48 @@ def bucket(name: str) -> Call:
     return Call("s3", "create_bucket", {"Bucket": name, **WEST})
 
 
+#: Versions of secrets.
+ONE, TWO = "1" * 32, "2" * 32
+SECRET_VALUE: Mapping[str, Any] = {"SecretId": "valued", "ClientRequestToken": ONE}
+
+
+def secret(name: str) -> Call:
+    return Call("secretsmanager", "create_secret", {"Name": name, "SecretString": "x"})
+
+
+def rotating(name: str) -> Call:
+    """Call that makes a function, which fails."""
+    return Call(
+        "lambda",
+        "create_function",
+        {
+            "FunctionName": name,
+            "Runtime": "python3.11",
+            "Handler": "index.handler",
+            "Role": ROLE,
+            "Code": {"ZipFile": EMPTY_ZIP},
+        },
+    )
+
+
+def rotated(name: str, function: str, version: str) -> Call:
+    arn = f"arn:aws:lambda:us-west-2:123456789012:function:{function}"
+    parameters = {"SecretId": name, "RotationLambdaARN": arn, "ClientRequestToken": version}
+    return Call("secretsmanager", "rotate_secret", parameters)
+
+
+def rotation_of(name: str) -> tuple[Call, ...]:
+    """Calls that start a rotation, which never ends."""
+    permission = {
+        "FunctionName": name,
+        "StatementId": "rotation",
+        "Action": "lambda:InvokeFunction",
+        "Principal": "secretsmanager.amazonaws.com",
+    }
+    allowed = Call("lambda", "add_permission", permission)
+    return (secret(name), rotating(name), allowed, rotated(name, name, ONE))
+
+
 def stack_call(operation: str, name: str, **keys: Any) -> Call:
     template = json.dumps({"Resources": {"Topic": {"Type": "AWS::SNS::Topic"}}})
     return Call("cloudformation", operation, {"StackName": name, "TemplateBody": template, **keys})
@@ -686,6 +728,20 @@ EXAMPLES: Mapping[str, Call | Resource] = {
     "KEY_EMPTY": after(
         Call("dynamodb", "put_item", {"TableName": "empty", "Item": {"k": {"S": ""}}}),
         Call("dynamodb", "create_table", {"TableName": "empty", **TABLE}),
+    ),
+    "ROTATION_WITHOUT_FUNCTION": after(
+        Call("secretsmanager", "rotate_secret", {"SecretId": "alone"}), secret("alone")
+    ),
+    "ROTATION_NOT_ALLOWED": after(rotated("shut", "shut", ONE), secret("shut"), rotating("shut")),
+    "ROTATION_IN_PROGRESS": after(rotated("busy", "busy", TWO), *rotation_of("busy")),
+    "SECRET_VALUE_EXISTS": after(
+        Call("secretsmanager", "put_secret_value", {**SECRET_VALUE, "SecretString": "other"}),
+        secret("valued"),
+        Call("secretsmanager", "put_secret_value", {**SECRET_VALUE, "SecretString": "one"}),
+    ),
+    "SECRET_VERSION_EMPTY": after(
+        Call("secretsmanager", "get_secret_value", {"SecretId": "empty", "VersionId": ONE}),
+        *rotation_of("empty"),
     ),
     "EXECUTION_EXISTS": after(execution("second"), machine("twice"), execution("first")),
     "STACK_PROTECTED": after(

@@ -32,7 +32,7 @@ from inference_local.emulator.service_refusals import (
 
 _STEPS: Final = ("createSecret", "setSecret", "testSecret", "finishSecret")
 #: Seconds before each attempt of a rotation.
-_PAUSES: Final = (0.0, 1.0, 2.0, 4.0, 8.0)
+_PAUSES: Final = (0.0, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0)
 _PRINCIPAL: Final = "secretsmanager.amazonaws.com"
 _CURRENT, _PENDING = "AWSCURRENT", "AWSPENDING"
 _PLAIN_ROTATE = secretsmanager._rotate_secret
