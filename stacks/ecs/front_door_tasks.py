@@ -128,8 +128,8 @@ class DoorTasks(DoorCompute):
         ECS registers each task with its address, and removes it when the task ends (Amazon ECS Developer
         Guide, "Use service discovery to connect Amazon ECS services with DNS names"). Route 53 answers with
         up to eight of them at random (AWS Cloud Map Developer Guide, "AWS Cloud Map service DNS
-        configuration"): of more, Envoy uses others after each answer, and streams to those that an answer
-        leaves out go on.
+        configuration"): of more, Envoy uses others after each answer, and ends connections to those that an
+        answer leaves out after their requests in progress.
         """
         namespace = servicediscovery.PrivateDnsNamespace(
             stack, "Names", name=door_domain(self._cluster_name), vpc=self._vpc

@@ -387,6 +387,15 @@ HOPS: Final = (
         closes="a policy for the agent's pods",
     ),
     Hop(
+        caller="the canary, with a front door",
+        target="Secrets Manager",
+        port="443",
+        admitted="the role of the canary",
+        authentication="IAM, for the secret with its own key",
+        tls="yes",
+        tests=("tests/templates/test_canary.py::test_behind_a_front_door_it_asks_there_with_its_own_key",),
+    ),
+    Hop(
         caller="front door, with traces",
         target="CloudWatch agent (OTLP)",
         port="4318",
