@@ -29,6 +29,7 @@ from inference_blueprints.spec.types import (
     BatchQueue,
     BatchWorkers,
     Blueprint,
+    FrontDoor,
     Model,
     Rates,
     SignalStore,
@@ -124,6 +125,7 @@ class BatchStack(cdk.Stack):
             queues=tuple(queue_configuration(blueprint, batch, queue, plan) for queue in batch.queues),
             teams=tuple(BatchTeam.from_values(team.model_dump()) for team in spec.teams),
             signals=_signals(spec.signal_store) if spec.signal_store else (),
+            limited_keys=_limited_keys(spec.front_door) if spec.front_door else (),
         )
         self.jobs = BatchJobs(
             self,
@@ -233,6 +235,11 @@ def _to_the_model(gateway: Gateway, host: str, lent: Sequence[str]) -> Mapping[s
     """Return where a worker sends requests: an address, and those of deployments that may have no workers."""
     own, *others = (f"{gateway.scheme}://{label}.{gateway.zone_name}" for label in (host, *lent))
     return {batch_names.ENDPOINT: own} | ({batch_names.LENT_ENDPOINTS: ",".join(others)} if others else {})
+
+
+def _limited_keys(door: FrontDoor) -> tuple[str, ...]:
+    """Return the keys that have budgets in the file. A budget of each key limits those of batch too."""
+    return tuple(budget.key for budget in door.budgets if budget.key and budget.key != "*")
 
 
 def _through_the_door(door: BatchDoor, lent: Sequence[str]) -> Mapping[str, str]:

@@ -154,6 +154,8 @@ class Configuration(JsonRecord):
     queues: tuple[Queue, ...]
     teams: tuple[BatchTeam, ...]
     signals: tuple[DeclaredSignal, ...] = field(default=(), metadata=OPTIONAL)
+    limited_keys: tuple[str, ...] = field(default=(), metadata=OPTIONAL)
+    """Identifiers of the API keys that have budgets of their own at the front door."""
 
     def queue(self, name: str) -> Queue | None:
         """Return the queue of a name; None if there is none."""

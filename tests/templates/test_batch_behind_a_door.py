@@ -20,6 +20,7 @@ def with_queue(spec: dict[str, Any]) -> None:
     with_front_door(spec)
     spec["teams"][0]["principals"] = ["arn:aws:iam::111122223333:role/Ads"]
     spec["frontDoor"]["timeZone"] = "Europe/Berlin"
+    spec["frontDoor"]["budgets"] = [{"key": "AbCdEfGhIjKl", "usdPerDay": 5}, {"key": "*", "usdPerDay": 900}]
     spec["batch"] = {"queues": [{"name": "nightly", "model": "qwen3-8b"}]}
 
 
@@ -73,6 +74,12 @@ def test_the_ledger_of_the_door_is_read_by_those_who_admit_and_show(batch: Templ
     }
     assert readers["batch.api.handler.handle"][ZONE] == "Europe/Berlin"
     assert KEYS in readers["batch.authorizer.handler.handle"]
+
+
+def test_the_api_knows_the_keys_that_have_budgets(batch: Templates) -> None:
+    """Red if a key could pass its budget by jobs: they are charged to the key of batch."""
+    variables = functions(batch)["batch.authorizer.handler.handle"]["Environment"]["Variables"]
+    assert batch.asset_document(variables["BATCH_CONFIGURATION"])["limitedKeys"] == ["AbCdEfGhIjKl"]
 
 
 def test_the_door_is_there_before_batch(batch: Templates) -> None:

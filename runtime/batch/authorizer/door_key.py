@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hmac
+from collections.abc import Collection
 
 from batch.authorizer.caller_identity import TokenError
 from inference_contracts.door_key_table import KeyTable
@@ -13,12 +14,13 @@ class LimitedKeyError(Exception):
     """A key that may do less than its team. The message says what to do."""
 
 
-def team_of_key(secret: str, table: KeyTable, *, now: float) -> tuple[str, str]:
+def team_of_key(secret: str, table: KeyTable, limited: Collection[str], *, now: float) -> tuple[str, str]:
     """Return the identifier and the team of a key.
 
     A job is charged to its team with a key of batch, so the limits of the caller's key would not hold: a key
     with limits is refused.
 
+    limited: Identifiers of keys that have budgets in the platform's file.
     now: Seconds since 1970.
     Raises TokenError if the key is not valid. Raises LimitedKeyError if it has limits.
     """
@@ -28,7 +30,7 @@ def team_of_key(secret: str, table: KeyTable, *, now: float) -> tuple[str, str]:
     digest = key_hash(secret)
     if record is None or not any(hmac.compare_digest(digest, each) for each in valid):
         raise TokenError("it is no valid key of the front door")
-    if limits := _limits(record):
+    if limits := _limits(record, limited):
         raise LimitedKeyError(
             f"key {record.id} is limited to {limits}, and a job runs for its whole team; use a key of the "
             "team without these limits"
@@ -36,11 +38,11 @@ def team_of_key(secret: str, table: KeyTable, *, now: float) -> tuple[str, str]:
     return record.id, record.team
 
 
-def _limits(record: KeyRecord) -> str:
+def _limits(record: KeyRecord, limited: Collection[str]) -> str:
     found = {
         "its models": record.models is not None,
         f"the project {record.project!r}": record.project is not None,
-        "a budget of its own": record.budget is not None,
+        "a budget of its own": record.budget is not None or record.id in limited,
         f"the platform's own {record.caller}": record.caller is not None,
     }
     return " and ".join(name for name, limited in found.items() if limited)

@@ -104,7 +104,8 @@ class Authorizer:
         """Return the policy for a caller with a key of the front door."""
         caller = f"key {key_id(secret)}"
         try:
-            identifier, name = team_of_key(secret, keys, now=self._clock())
+            limited = self._configuration.limited_keys
+            identifier, name = team_of_key(secret, keys, limited, now=self._clock())
         except LimitedKeyError as error:
             _logger.info("caller refused: %s", error)
             return _policy(event, "Deny", caller, {"reason": str(error)})

@@ -37,9 +37,9 @@ class Keys:
         return self.record if identifier == self.record.id else None
 
 
-def decide(keys: Keys | None, secret: str) -> dict[str, Any]:
+def decide(keys: Keys | None, secret: str, *limited: str) -> dict[str, Any]:
     authorizer = Authorizer(
-        PLATFORM,
+        replace(PLATFORM, limited_keys=limited),
         cast("CallerIdentity", None),
         region=REGION,
         remembered_seconds=300,
@@ -90,6 +90,15 @@ def test_a_key_with_limits_is_told_why(facts: dict[str, Any], words: str) -> Non
     answer = decide(keys, keys.made.secret)
     assert answer["policyDocument"]["Statement"][0]["Effect"] == "Deny"
     assert words in answer["context"]["reason"]
+
+
+def test_a_key_that_the_file_limits_is_told_why() -> None:
+    """Red if `frontDoor.budgets` could limit a key at the door, and not its jobs."""
+    keys = Keys()
+    answer = decide(keys, keys.made.secret, "another", keys.made.id)
+    assert answer["policyDocument"]["Statement"][0]["Effect"] == "Deny"
+    assert "a budget of its own" in answer["context"]["reason"]
+    assert decide(keys, keys.made.secret, "another")["policyDocument"]["Statement"][0]["Effect"] == "Allow"
 
 
 def test_a_caller_cannot_name_a_team_itself() -> None:
