@@ -32,7 +32,7 @@ def read(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Read]:
     """Start Envoy, and yield what reads a path with the certificate of a caller; None without an answer."""
     folder = tmp_path_factory.mktemp("metrics")
     own = {"secret": "door", "uri": caller_uri(_PLATFORM, "door"), "names": [_HOST], "usage": "server"}
-    identities = [own, client("prometheus", _PLATFORM), client("canary", _PLATFORM)]
+    identities = [own, client("prometheus", _PLATFORM), client("stranger", _PLATFORM)]
     made = issue(folder / "secrets", identities, PLATFORM=_PLATFORM)
     assert made.returncode == 0, made.stderr
     for each in identities:
@@ -81,5 +81,5 @@ def test_prometheus_reads_metrics_and_nobody_else_does(read: Read) -> None:
     assert read("prometheus", "/metrics/envoy") == 200
     assert read("prometheus", "/metrics") == 401  # of the stand-in of the policy, so it has arrived
     assert read("prometheus", "/config_dump") == 404
-    for other in ("canary", "door", None):
+    for other in ("stranger", "door", None):
         assert read(other, "/metrics") is None
