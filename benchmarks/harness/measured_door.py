@@ -166,11 +166,12 @@ def streams_at_once(way: MeasuredWay, number: int) -> Taken:
 async def ask_once(way: MeasuredWay, *, stream: bool) -> bool:
     """Ask on a new connection. Return whether the whole answer came."""
     try:
-        reader, writer = await asyncio.open_connection(_LOOPBACK, way.port, limit=2**20)
-        writer.write(request_bytes(way, stream=stream))
-        status = await _whole_answer(reader)
-        writer.close()
-    except (OSError, asyncio.IncompleteReadError):
+        async with asyncio.timeout(_WAIT_SECONDS):
+            reader, writer = await asyncio.open_connection(_LOOPBACK, way.port, limit=2**20)
+            writer.write(request_bytes(way, stream=stream))
+            status = await _whole_answer(reader)
+            writer.close()
+    except (OSError, TimeoutError, asyncio.IncompleteReadError):
         return False
     return status == b"200"
 
@@ -178,14 +179,17 @@ async def ask_once(way: MeasuredWay, *, stream: bool) -> bool:
 async def cut_stream(way: MeasuredWay) -> bool:
     """Ask for a stream on a new connection, and go away after its first chunk. Return whether that came."""
     try:
-        reader, writer = await asyncio.open_connection(_LOOPBACK, way.port, limit=2**20)
-        writer.write(request_bytes(way, stream=True))
-        head = await reader.readuntil(b"\r\n\r\n")
-        await reader.readuntil(b"\n\n")
-        writer.transport.abort()
-    except (OSError, asyncio.IncompleteReadError):
+        async with asyncio.timeout(_WAIT_SECONDS):
+            reader, writer = await asyncio.open_connection(_LOOPBACK, way.port, limit=2**20)
+            writer.write(request_bytes(way, stream=True))
+            head = await reader.readuntil(b"\r\n\r\n")
+            is_stream = head[9:12] == b"200"
+            if is_stream:
+                await reader.readuntil(b"\n\n")
+            writer.transport.abort()
+    except (OSError, TimeoutError, asyncio.IncompleteReadError):
         return False
-    return head[9:12] == b"200"
+    return is_stream
 
 
 def in_own_process(load: Any, way: MeasuredWay, first: float, second: float) -> Any:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import json
 import os
 import signal
@@ -40,6 +41,9 @@ async def run(settings: DoorSettings) -> None:
     async with asyncio.TaskGroup() as group:
         running = [group.create_task(each) for each in replica.parts()]
         await replica.listen()
+        # What was loaded until now stays: the collector need not look at it again and again.
+        gc.collect()
+        gc.freeze()
         print(json.dumps({"event": "listening", "replica": settings.replica}), flush=True)
         await told.wait()
         while settings.envoy_admin and await _envoy_runs(settings.envoy_admin):

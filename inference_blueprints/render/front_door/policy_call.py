@@ -22,6 +22,12 @@ _CALLERS: Final = (
     *("authorization", "x-api-key", door_headers.CALLERS_PROJECT, "x-request-id", "x-forwarded-for"),
     *(SESSION_HEADER, *BATCH_HEADERS),
 )
+#: What later filters and routes need of a decision, and the policy itself when it lists models. The access
+#: log reads the rest in the metadata.
+_DECISION: Final = (
+    *(door_headers.TARGET, door_headers.SERVED, door_headers.MAXIMUM),
+    *(door_headers.TEAM, door_headers.PROJECT, door_headers.KEY, door_headers.CALLER),
+)
 #: Headers of a refusal that reach the caller.
 _REFUSAL: Final = ("content-type", "retry-after", "x-should-retry", "www-authenticate", "x-ratelimit-*")
 
@@ -45,7 +51,7 @@ def policy_call() -> Document:
             },
             "path_prefix": door_headers.DECIDE,
             "authorization_response": {
-                "allowed_upstream_headers": parts.matched(own),
+                "allowed_upstream_headers": parts.matched(*_DECISION),
                 "allowed_client_headers": parts.matched(*_REFUSAL),
                 "allowed_client_headers_on_success": parts.matched(
                     door_headers.RESERVED, door_headers.MAXIMUM
