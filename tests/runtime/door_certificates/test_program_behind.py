@@ -109,7 +109,7 @@ def chain(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chain]:
         program_port=behind,
     )
     for listener in document["static_resources"]["listeners"]:
-        listener["address"]["socket_address"]["port_value"] = {"callers": port, "health": health}[
+        listener["address"]["socket_address"]["port_value"] = {"callers": port, "open": health}[
             listener["name"]
         ]
     words = ["--config-yaml", json.dumps(document), "--disable-hot-restart", "--concurrency", "1"]
