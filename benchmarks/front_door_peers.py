@@ -47,6 +47,8 @@ _ROUNDS: Final = 5
 _SECONDS: Final = 6.0
 _PER_SECOND, _LITELLM_PER_SECOND = 200, 15
 _STREAMS, _LITELLM_STREAMS = 500, 25
+#: Time in which streams begin: no faster than short requests come.
+_BEGIN_SECONDS: Final = 3.0
 _CUT_STREAMS, _CUT_CHUNKS = 20, 4
 
 
@@ -97,7 +99,7 @@ def _short(way: MeasuredWay, per_second: float) -> Callable[[], float]:
         found = requests_at(way, per_second, _SECONDS)
         spent = way.processor_seconds() - before
         if found.failed:
-            raise BenchmarkError(f"{way.name}: {found.failed} requests failed")
+            raise BenchmarkError(f"{way.name}: {found.failed} requests failed; is the machine busy?")
         return spent / len(found.seconds) * 1e6
 
     return taken
@@ -105,9 +107,9 @@ def _short(way: MeasuredWay, per_second: float) -> Callable[[], float]:
 
 def _chunk(way: MeasuredWay, streams: int) -> Callable[[], float]:
     def taken() -> float:
-        found = paced_chunks(way, streams, 1.0)
+        found = paced_chunks(way, streams, _BEGIN_SECONDS)
         if found.failed or not found.chunks:
-            raise BenchmarkError(f"{way.name}: {found.failed} streams failed")
+            raise BenchmarkError(f"{way.name}: {found.failed} streams failed; is the machine busy?")
         return found.microseconds
 
     return taken
