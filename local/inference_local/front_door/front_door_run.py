@@ -220,13 +220,18 @@ class _Run:
         deadline = time.monotonic() + _RECORDS_SECONDS
         records: dict[str, UsageRecord] = {}
         while True:
-            found = await asyncio.to_thread(lambda: {each.id: each for each in self._front.account.records()})
+            found = await asyncio.to_thread(self._records)
             if len(found) > len(records):
                 deadline = time.monotonic() + _RECORDS_SECONDS
             records = found
             if wanted <= records.keys() or time.monotonic() > deadline:
                 return records
             await asyncio.sleep(_PERIOD_SECONDS)
+
+    def _records(self) -> dict[str, UsageRecord]:
+        """Return the records of callers from outside by request. Jobs of the platform have others."""
+        public = {model.name for model in self._front.scenario.configuration.public_models}
+        return {each.id: each for each in self._front.account.records() if each.model in public}
 
     def _ledger_nano(self, spender: Spender) -> int:
         """Return what the ledger has charged a team, with what is still reserved."""

@@ -56,6 +56,18 @@ def test_a_small_budget_stays(planned: DoorConfiguration) -> None:
     assert [each.setting for each in scenario.replacements] == ["requests at once"]
 
 
+def test_the_budget_of_a_streaming_job_stays(planned: DoorConfiguration) -> None:
+    """Its events would wait for a budget that only this run has lowered."""
+    own = dataclasses.replace(
+        planned.models[0], name="streaming:clicks", aliases=(), teams=("research",), caller="streaming"
+    )
+    scenario = door_scenario(dataclasses.replace(planned, models=(*planned.models, own)))
+    assert scenario.spender is None or scenario.spender.asked.team != "research"
+    assert [each for each in scenario.configuration.budgets if each.name == "research"] == [
+        each for each in planned.budgets if each.name == "research"
+    ]
+
+
 def test_who_spends_sends_nothing_else(planned: DoorConfiguration) -> None:
     """What another part of the load spends would be missing when the budget is spent."""
     scenario = door_scenario(planned)
