@@ -133,6 +133,8 @@ class HttpConnection(asyncio.Protocol):
         self._write(refusal.status, refusal.headers(), refusal.body())
 
     def _write(self, status: int, headers: Headers, body: bytes) -> None:
+        if self._transport.is_closing():  # the caller has gone, and uvloop raises an error for a closed one
+            return
         lines = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
         head = f"HTTP/1.1 {status} -\r\n{lines}content-length: {len(body)}\r\n\r\n"
         self._transport.write(head.encode() + body)
