@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import ast
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
 import inference_catalog as catalog
 
+ROOT = Path(__file__).resolve().parent.parent
 #: The last results, which `ci.py --record` writes.
-RESULTS = Path(__file__).resolve().parent.parent / "tests" / "suite_results.json"
+RESULTS = ROOT / "tests" / "suite_results.json"
 
 Tier = Literal["every run", "near a change", "release"]
 
@@ -49,7 +51,7 @@ class Suite:
         return [name for name in found if self.has(root, name)]
 
     def has(self, root: Path, name: str) -> bool:
-        """Whether a file has tests of this suite. Those of tests/local have the mark clock by their place."""
+        """Whether a file has tests of this suite: it names the mark, or they have the mark clock by place."""
         if not name.startswith(tuple(f"{folder}/" for folder in self.folders)):
             return False
         text = (root / name).read_text(encoding="utf-8")
@@ -60,7 +62,18 @@ class Suite:
             return name in BEFORE_RELEASE and not named & RELEASE_MARKS
         if self.mark is None:
             return True
-        return self.mark in named or (self.mark == "clock" and name.startswith("tests/local/") and not named)
+        return self.mark in named or (
+            self.mark == "clock" and name.startswith("tests/local/") and _has_unmarked_tests(text)
+        )
+
+
+def _has_unmarked_tests(text: str) -> bool:
+    """Whether a test has the mark of no suite. Those of tests/local then have the mark clock."""
+    body = ast.parse(text).body
+    whole = " ".join(ast.unparse(each) for each in body if isinstance(each, ast.Assign))
+    tests = (each for each in body if isinstance(each, ast.FunctionDef) and each.name.startswith("test_"))
+    marks = (" ".join(map(ast.unparse, each.decorator_list)) for each in tests)
+    return any(not any(f"mark.{mark}" in f"{whole} {own}" for mark in MARKS) for own in marks)
 
 
 _LAYERS = ("tests/unit", "tests/charts", "tests/runtime", "tests/templates")

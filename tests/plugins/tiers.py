@@ -17,7 +17,7 @@ from pathlib import PurePath
 from typing import Any, SupportsIndex
 
 import pytest
-from suites import BEFORE_RELEASE, MARKS, RELEASE_MARKS
+from suites import BEFORE_RELEASE, MARKS, RELEASE_MARKS, ROOT, SUITES
 
 FIRST_TIER = ("tests/unit/", "tests/charts/", "tests/runtime/", "tests/templates/")
 #: Programs that end by themselves in a moment, and CDK's kernel (node). Some tests start `blueprints` itself.
@@ -85,6 +85,20 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         of_release = any(item.get_closest_marker(name) for name in RELEASE_MARKS)
         if item.nodeid.partition("::")[0] in BEFORE_RELEASE and not of_release and not is_first_tier(item):
             item.add_marker("experimental")
+    _refuse_hidden_marks(items)
+
+
+def _refuse_hidden_marks(items: list[pytest.Item]) -> None:
+    """Refuse waiting tests that continuous integration would not run: it finds their files by the text."""
+    clock = next(suite for suite in SUITES if suite.mark == "clock")
+    files = {
+        item.nodeid.partition("::")[0]
+        for item in items
+        if item.get_closest_marker("clock") and not item.get_closest_marker("experimental")
+    }
+    hidden = sorted(file for file in files if not clock.has(ROOT, file))
+    if hidden:
+        raise pytest.UsageError(f"write pytest.mark.clock into {', '.join(hidden)}, which have such tests")
 
 
 def _has_suite(item: pytest.Item) -> bool:

@@ -1,4 +1,7 @@
-"""The cases that the Java reader passes too (runtime/java/signal-reader, ConformanceTest)."""
+"""The cases that the Java reader passes too (runtime/java/signal-reader, ConformanceTest).
+
+With the servers of `client` that have `pytest.mark.clock`, they belong to that suite.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""A read costs one round trip, many cost one too, and what is not there or unreadable is said."""
+"""A read costs one round trip, many cost one too, and what is not there or unreadable is said.
+
+With the servers of `client` that have `pytest.mark.clock`, they belong to that suite.
+"""
 
 from __future__ import annotations
 

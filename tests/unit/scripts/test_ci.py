@@ -95,9 +95,11 @@ def test_the_commit_that_passed_is_the_base_of_the_next_run(commit: Commit, tmp_
 
 def test_the_files_near_a_change_are_chosen(tmp_path: Path) -> None:
     texts = {
-        "tests/local/test_far.py": "",
-        "tests/local/test_near.py": "",
-        "tests/local/test_lives.py": "@pytest.mark.lives",
+        "tests/local/test_far.py": "def test_one(): ...",
+        "tests/local/test_near.py": "def test_one(): ...",
+        "tests/local/test_lives.py": "@pytest.mark.lives\ndef test_one(): ...",
+        "tests/local/test_both.py": "@pytest.mark.lives\ndef test_one(): ...\ndef test_two(): ...",
+        "tests/local/test_whole.py": "pytestmark = [pytest.mark.lives]\ndef test_one(): ...",
         "tests/runtime/test_heavy.py": "pytestmark = pytest.mark.thorough",
         "tests/runtime/test_light.py": "",
     }
@@ -111,8 +113,10 @@ def test_the_files_near_a_change_are_chosen(tmp_path: Path) -> None:
     assert chosen == {
         **dict.fromkeys(("lint", "verify", "test", "run")),
         "test-thorough": ("tests/runtime/test_heavy.py",),
-        "test-clock": ("tests/local/test_near.py",),
-        "check-lives": ("tests/local/test_lives.py",),
+        "test-clock": ("tests/local/test_both.py", "tests/local/test_near.py"),
+        "check-lives": (
+            *("tests/local/test_both.py", "tests/local/test_lives.py", "tests/local/test_whole.py"),
+        ),
     }
 
 
@@ -174,6 +178,11 @@ def test_failed_tests_that_wait_are_repeated_once_in_a_new_process(
     assert result.passed == (runs == 2 and second_passes)
     assert list(result.repeated) == (names if runs == 2 else [])
     assert all(command[-1] == f"ONLY={' '.join(names)}" for command in commands[1:])
+
+
+def test_a_whole_suite_collects_only_files_with_its_tests() -> None:
+    [only] = [word for word in Chosen(CLOCK, None, "whole").command if word.startswith("ONLY=")]
+    assert only.removeprefix("ONLY=").split() == CLOCK.files(root())
 
 
 @pytest.mark.parametrize("suite", SUITES, ids=lambda suite: suite.target)
