@@ -363,6 +363,28 @@ def keys_of_the_platform_have_budgets_of_keys(spec: Spec) -> Iterator[Finding]:
 
 
 @rule
+def queues_are_open_to_all_teams(spec: Spec) -> Iterator[Finding]:
+    """Warn of a team that may not call a model, but may run jobs with it."""
+    for index, queue in usable(spec.batch.queues if spec.batch and spec.front_door else ()):
+        names = [
+            each
+            for _, each in _public_models(spec)
+            if any(to.model == queue.model for _, to in usable(each.to))
+        ]
+        if not names or any(each.teams is None for each in names):
+            continue
+        admitted = {team for each in names for _, team in usable(each.teams or ())}
+        others = [team.name for _, team in usable(spec.teams) if team.name not in admitted]
+        if others:
+            message = (
+                f"{listing(others)} may use no public name of {quote(queue.model)}, but 'teams' of a public "
+                "name does not concern jobs: each team may run jobs in each queue; add the team to a name, "
+                "or give the queue a model that every team may use"
+            )
+            yield Finding(("spec", "batch", "queues", index, "model"), message, "warning")
+
+
+@rule
 def old_host_names_end(spec: Spec) -> Iterator[Finding]:
     """Check that the time exists until which old host names lead to the models."""
     names = spec.front_door.old_host_names.models if spec.front_door else None
