@@ -121,7 +121,7 @@ def _stream(blueprint: Blueprint, url: str, directory: Path) -> tuple[float, flo
     steps = Steps(Console(stderr=True), [CLICKS])
     engines = SimulatedKind(blueprint)
     outcome, _ = run_streaming(
-        blueprint, models, directory, engines=engines, steps=steps, seconds=_STREAM_SECONDS
+        blueprint, models, directory, engines=engines, steps=steps, seconds=_STREAM_SECONDS, door=None
     )
     p99, recovery = outcome.event_to_signal_ms.p99, outcome.recovery_seconds
     if outcome.is_bad:

@@ -36,9 +36,10 @@ def templates(synthesise: Synthesise) -> Templates:
 
 def secret_of(templates: Templates, job: str) -> str:
     """Return how the stack of jobs names the secret of a job."""
+    resources: dict[str, Any] = templates.by_stack[KEYS]["Resources"]
     [name] = [
         name
-        for name, each in templates.by_stack[KEYS]["Resources"].items()
+        for name, each in resources.items()
         if each["Type"] == "AWS::SecretsManager::Secret" and job in name
     ]
     return name

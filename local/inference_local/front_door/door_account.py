@@ -77,9 +77,10 @@ class DoorAccount:
         """
         pages = self.emulator.client("secretsmanager").get_paginator("list_secrets").paginate()
         wanted = {"Key": OWNER_TAG, "Value": owner}
-        return next(
+        found: str = next(
             each["ARN"] for page in pages for each in page["SecretList"] if wanted in each.get("Tags", ())
         )
+        return found
 
     def records(self) -> Iterator[UsageRecord]:
         """Yield the usage records that have been delivered."""

@@ -42,6 +42,9 @@ class Racing:
     def get_item(self, **values: Any) -> Any:
         return self._client.get_item(**values)
 
+    def batch_get_item(self, **values: Any) -> Any:
+        return self._client.batch_get_item(**values)
+
     def query(self, **values: Any) -> Any:
         return self._client.query(**values)
 
