@@ -31,9 +31,9 @@ _ACCESS_LOG: Final = f"{LOG_FOLDER}/access.log"
 #: Longest time that a stream may last after the replica has been told to end, in seconds: the longest
 #: deregistration of a load balancer's target.
 DRAIN_SECONDS: Final = 3600
-#: Share of the replica's processors that Envoy has. Measured with the whole request path: Envoy takes about
-#: as much as the policy process (docs/front-door-infrastructure.md).
-_ENVOY_SHARE: Final = 0.5
+#: Share of the replica's processors that Envoy has: it takes about twice as much as the policy process
+#: (docs/front-door-envoy.md, "What each part costs").
+_ENVOY_SHARE: Final = 2 / 3
 #: Memory of the program that keeps the files of the certificate: boto3 takes most of it.
 CERTIFICATES_MIB: Final = 128
 #: Authorities of the system, for the key sets of issuers: that of Debian, on which the image stands.
