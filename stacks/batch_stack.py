@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import aws_cdk as cdk
 from aws_cdk import aws_ec2 as ec2
+from aws_cdk import aws_ssm as ssm
 from constructs import Construct
 
 import inference_catalog as catalog
@@ -49,7 +50,7 @@ from inference_constructs.batch import (
 )
 from inference_constructs.network import Gateway
 from inference_constructs.signals import SignalAccess
-from inference_contracts import batch_names
+from inference_contracts import batch_names, door_names
 from inference_contracts.batch_configuration import (
     BatchTeam,
     Capacity,
@@ -156,6 +157,14 @@ class BatchStack(cdk.Stack):
             vpc=vpc,
             vpc_cidr=vpc_cidr,
         )
+        if door:
+            ssm.StringParameter(
+                self,
+                "HostForDoor",
+                parameter_name=door_names.batch_parameter(platform),
+                string_value=self.api.host,
+                description="Host name of the batch API, for the front door.",
+            )
         compute.add_workers(
             self,
             self._model_workers(

@@ -109,6 +109,7 @@ class FrontDoorStack(cdk.Stack):
                     actions=["secretsmanager:GetSecretValue"],
                     resource_arns=[certificate_arn],
                 ),
+                *([self._grant_batch_parameter(grantee, door)] if door.has_batch else []),
             ]
 
         compute.add_replicas(
@@ -156,3 +157,9 @@ class FrontDoorStack(cdk.Stack):
             door_key_table.TABLE_OUTPUT: store.keys_table,
         }.items():
             cdk.CfnOutput(self, name, value=value)
+
+    def _grant_batch_parameter(self, grantee: iam.IGrantable, door: DoorPlan) -> iam.Grant:
+        """Allow reading the host name of the batch API, which the stack Batch writes."""
+        name = door_names.batch_parameter(door.configuration.platform)
+        arn = self.format_arn(service="ssm", resource="parameter", resource_name=name.removeprefix("/"))
+        return iam.Grant.add_to_principal(grantee=grantee, actions=["ssm:GetParameter"], resource_arns=[arn])

@@ -44,6 +44,14 @@ CACHE_OUTPUT: Final = "DoorLedgerCache"
 ADDRESS_OUTPUT: Final = "DoorAddress"
 
 
+def batch_parameter(platform: str) -> str:
+    """Return the parameter of AWS Systems Manager in which replicas find the host name of the batch API.
+
+    platform: `metadata.name`.
+    """
+    return f"/inference-blueprints/{platform}/front-door/batch-api"
+
+
 def door_domain(platform: str) -> str:
     """Return the private zone on ECS in which the front door finds the entry points of deployments.
 

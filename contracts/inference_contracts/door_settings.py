@@ -60,6 +60,9 @@ class DoorSettings:
     """``host:port`` at which Prometheus reads metrics over HTTP. Empty if it does not."""
     usage_stream: str = ""
     """Firehose stream of the usage records. Empty if they are not delivered."""
+    batch_parameter: str = ""
+    """Parameter of AWS Systems Manager with the host name of the batch API. Empty if it is in the
+    configuration, or if there is none."""
 
 
 def read_settings(environment: Mapping[str, str]) -> DoorSettings:

@@ -11,7 +11,9 @@ from pathlib import Path
 from typing import Any, Final
 
 import boto3
+from botocore.config import Config
 
+from front_door.batch_host import BatchHost
 from front_door.checkpoints import Checkpoints
 from front_door.door_metrics import DoorMetrics
 from front_door.envoy_admin import ask_envoy
@@ -41,6 +43,8 @@ _BACKLOG: Final = 4096
 _UNDO_SECONDS: Final = 1.0
 #: Time for the last lines of the log, and for the last usage records, when the process ends.
 _FINISH_SECONDS: Final = 5.0
+#: One short try to read the parameter of the batch API: models are served without it.
+_ONCE: Final = Config(connect_timeout=2, read_timeout=2, retries={"total_max_attempts": 1})
 
 
 class Replica:
@@ -56,7 +60,11 @@ class Replica:
         uses_tables = settings.keys_table or settings.ledger_table
         dynamodb: Any = boto3.client("dynamodb") if uses_tables else None
         firehose = boto3.client("firehose") if settings.usage_stream else None
-        self._watched = WatchedConfiguration(settings.configuration, Path(settings.envoy_folder), state, s3)
+        parameter = settings.batch_parameter
+        batch = BatchHost(boto3.client("ssm", config=_ONCE), parameter) if parameter else None
+        self._watched = WatchedConfiguration(
+            settings.configuration, Path(settings.envoy_folder), state, s3, batch
+        )
         configuration = self._watched.first(self._refused)
         self._keys = KeySnapshot(KeyTable(dynamodb, settings.keys_table) if settings.keys_table else None)
         self._store = LedgerStore(store_place(settings), ALL)

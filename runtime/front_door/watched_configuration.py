@@ -16,6 +16,7 @@ from zoneinfo import ZoneInfo
 
 from botocore.exceptions import BotoCoreError, ClientError
 
+from front_door.batch_host import BatchHost
 from inference_contracts import door_object
 from inference_contracts.door_configuration import DoorConfiguration
 
@@ -35,12 +36,15 @@ class WatchedConfiguration:
     folder: Folder of Envoy's files.
     state: Folder that keeps the last good configuration.
     s3: Client of S3. None for a file.
+    batch: Host name of the batch API. None if the configuration has it, or if there is none.
     """
 
-    def __init__(self, place: str, folder: Path, state: Path, s3: Any | None) -> None:
-        self._place, self._folder, self._s3 = place, folder, s3
+    def __init__(
+        self, place: str, folder: Path, state: Path, s3: Any | None, batch: BatchHost | None = None
+    ) -> None:
+        self._place, self._folder, self._s3, self._batch = place, folder, s3, batch
         self._last_good = state / "last-good-configuration.json"
-        self._seen, self._etag = "", ""
+        self._seen, self._etag, self._read = "", "", b""
 
     def first(self, refuse: Callable[[], None]) -> DoorConfiguration:
         """Return the configuration to begin with: if it cannot be used or read, the last good one.
@@ -73,13 +77,16 @@ class WatchedConfiguration:
                 self._report(error)
 
     def read(self) -> DoorConfiguration | None:
-        """Read the configuration, and write Envoy's files. Return None if it is the one that was seen last.
+        """Read the configuration, and write Envoy's files.
+
+        Return None if configuration and batch API are those that were seen last.
 
         Raises BadConfigurationError if it cannot be used, and OSError or errors of botocore if it cannot be
         read. The last files of Envoy stay.
         """
         content = self._content()
-        version = hashlib.sha256(content).hexdigest()
+        host = self._batch.current() if self._batch else ""
+        version = hashlib.sha256(host.encode() + b"\n" + content).hexdigest()
         if not content or version == self._seen:
             return None
         self._seen = version  # a bad one is reported once
@@ -92,9 +99,10 @@ class WatchedConfiguration:
     def _take(self, content: bytes) -> DoorConfiguration:
         """Write Envoy's files, and return the policy's part."""
         configuration, files = checked(content)
+        host = self._batch.current() if self._batch else ""
         for name, text in files.items():
             new = self._folder / f"{name}.new"
-            new.write_text(text)
+            new.write_text(text.replace(door_object.BATCH_HOST, host or door_object.BATCH_HOST))
             new.rename(self._folder / name)
         return configuration
 
@@ -103,7 +111,7 @@ class WatchedConfiguration:
         print(json.dumps(event), file=sys.stderr, flush=True)
 
     def _content(self) -> bytes:
-        """Return the content; nothing if an object is the one that was read last."""
+        """Return the content. An object that has not changed is not sent again."""
         if not self._place.startswith(_S3):
             return Path(self._place).read_bytes()
         assert self._s3  # noqa: S101 -- for the type checker
@@ -114,11 +122,11 @@ class WatchedConfiguration:
         except ClientError as error:
             # https://docs.aws.amazon.com/AmazonS3/latest/API/API_GetObject.html, "If-None-Match"
             if error.response["ResponseMetadata"]["HTTPStatusCode"] == _NOT_MODIFIED:
-                return b""
+                return self._read
             raise
-        content: bytes = answer["Body"].read()
+        self._read = answer["Body"].read()
         self._etag = answer["ETag"]
-        return content
+        return self._read
 
 
 def checked(content: bytes) -> tuple[DoorConfiguration, dict[str, str]]:

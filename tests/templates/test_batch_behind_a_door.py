@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
 
+from inference_contracts.door_names import batch_parameter
+from inference_contracts.door_object import BATCH_HOST
 from inference_contracts.platform_keys import SECRET_VARIABLE
 from tests.templates.conftest import Synthesise
 from tests.templates.support import Templates, listed, statements, text
 from tests.templates.test_batch_stack import functions
-from tests.templates.test_front_door_stack import with_front_door
+from tests.templates.test_front_door_stack import STACK, allowed, policies, watched, with_front_door
 
 LEDGER, ZONE, KEYS = "BATCH_DOOR_LEDGER_TABLE", "BATCH_DOOR_TIME_ZONE", "BATCH_DOOR_KEYS_TABLE"
 
@@ -84,3 +87,50 @@ def test_the_api_knows_the_keys_that_have_budgets(batch: Templates) -> None:
 
 def test_the_door_is_there_before_batch(batch: Templates) -> None:
     assert "try-FrontDoor" in batch.artifacts["Batch"]["dependencies"]
+
+
+def test_replicas_find_the_host_of_the_batch_api_which_is_deployed_later(batch: Templates) -> None:
+    """Red if Batch writes another parameter than replicas read, or if they may read more than it."""
+    parameter = batch.only("AWS::SSM::Parameter", "Batch")
+    assert parameter["Name"] == batch_parameter("try")
+    # Amazon API Gateway Developer Guide, "Invoke a private API": the name that leads to an endpoint.
+    assert re.fullmatch(
+        r"\$\{Api\w+\}-\$\{ApiExecuteApi\w+\}\.execute-api\.us-west-2\.\$\{AWS::URLSuffix\}",
+        text(parameter["Value"]),
+    )
+    assert batch_parameter("try") in text(batch.by_stack[STACK])
+    role = "Role" if batch.properties("AWS::ECS::TaskDefinition", STACK) else "IdentityRole"
+    [readable] = allowed(policies(batch, role))["ssm:GetParameter"]
+    assert readable.endswith(f":parameter{batch_parameter('try')}")
+
+
+def test_files_and_batches_lead_from_the_door_to_the_stage_of_the_api(batch: Templates) -> None:
+    """Red if OpenAI's client needs another address for files than for chat."""
+    envoy = watched(batch)["envoy"]
+    [cluster] = [each for each in envoy["clusters"]["resources"] if each["name"] == "batch"]
+    assert cluster["type"] == "STRICT_DNS"
+    [endpoint] = cluster["load_assignment"]["endpoints"][0]["lb_endpoints"]
+    assert endpoint["endpoint"]["address"]["socket_address"] == {"address": BATCH_HOST, "port_value": 443}
+    tls = cluster["transport_socket"]["typed_config"]
+    trusted = tls["common_tls_context"]["validation_context"]
+    assert trusted["trusted_ca"] == {"filename": "/etc/ssl/certs/ca-certificates.crt"}
+    [name] = trusted["match_typed_subject_alt_names"]
+    assert (tls["sni"], name) == (BATCH_HOST, {"san_type": "DNS", "matcher": {"exact": BATCH_HOST}})
+    stage = batch.only("AWS::ApiGateway::Stage", "Batch")["StageName"]
+    [manager] = envoy["listeners"]["resources"][0]["filter_chains"][0]["filters"]
+    [host] = manager["typed_config"]["route_config"]["virtual_hosts"]
+    routes = [each["route"] for each in host["routes"] if each.get("route", {}).get("cluster") == "batch"]
+    assert [(each["prefix_rewrite"], each["host_rewrite_literal"]) for each in routes] == [
+        (f"/{stage}/v1/{path}", BATCH_HOST) for path in ("batches", "files", "uploads")
+    ]
+
+
+def test_the_door_may_connect_to_the_endpoint_of_the_api(batch: Templates) -> None:
+    [group] = [
+        each
+        for each in batch.properties("AWS::EC2::SecurityGroup", "Batch")
+        if each["GroupDescription"] == "HTTPS from the VPC to APIs"
+    ]
+    [rule] = group["SecurityGroupIngress"]
+    assert (rule["FromPort"], rule["ToPort"]) == (443, 443)
+    assert "CidrIp" in rule  # that of the VPC, in which pods and tasks of the door are

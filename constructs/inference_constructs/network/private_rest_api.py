@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+import aws_cdk as cdk
 from aws_cdk import aws_apigateway as apigateway
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_iam as iam
@@ -117,6 +118,13 @@ class PrivateRestApi(Construct):
                 **findings,
             },
         )
+
+    @property
+    def host(self) -> str:
+        """Host name of the API. Its address is public, and leads to the endpoint in the VPC."""
+        stack = cdk.Stack.of(self)
+        name = f"{self.api.rest_api_id}-{self.endpoint.vpc_endpoint_id}"
+        return f"{name}.execute-api.{stack.region}.{stack.url_suffix}"
 
     def pass_on(
         self,

@@ -17,7 +17,7 @@ from inference_blueprints.render.front_door.documents import door_documents, env
 from inference_blueprints.render.front_door.places import DoorPlaces, UpstreamPlace
 from inference_blueprints.serving.types.front_door import DoorCluster, DoorPlan
 from inference_contracts import door_headers, door_identities, door_object
-from inference_contracts.door_names import DOOR_PORT, METRICS_PORT
+from inference_contracts.door_names import DOOR_PORT, METRICS_PORT, batch_parameter
 from inference_contracts.records import dataclass
 from inference_contracts.trace_names import HTTP_PORT
 
@@ -36,8 +36,12 @@ DRAIN_SECONDS: Final = 3600
 _ENVOY_SHARE: Final = 2 / 3
 #: Memory of the program that keeps the files of the certificate: boto3 takes most of it.
 CERTIFICATES_MIB: Final = 128
-#: Authorities of the system, for the key sets of issuers: that of Debian, on which the image stands.
+#: Authorities of the system, for the key sets of issuers and for the batch API: that of Debian, on which the
+#: image stands.
 _SYSTEM_AUTHORITIES: Final = "/etc/ssl/certs/ca-certificates.crt"
+#: Where API Gateway answers HTTPS, and the stage of the batch API, which its paths begin with.
+_HTTPS_PORT: Final = 443
+_BATCH_STAGE: Final = "/prod"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,6 +75,7 @@ def policy_environment(plan: DoorPlan, references: DoorReferences) -> dict[str, 
     return {
         "AWS_DEFAULT_REGION": references.region,
         "DOOR_ACCESS_LOG": _ACCESS_LOG,
+        **({"DOOR_BATCH_PARAMETER": batch_parameter(plan.configuration.platform)} if plan.has_batch else {}),
         "DOOR_CONFIGURATION": references.configuration,
         "DOOR_ENVOY_ADMIN": ADMIN_SOCKET,
         "DOOR_ENVOY_FOLDER": RUN_FOLDER,
@@ -166,6 +171,15 @@ def door_places(plan: DoorPlan, host_of: Callable[[DoorCluster], str], traces_ho
             for each in plan.clusters
         },
         trusted=_SYSTEM_AUTHORITIES,
+        # Envoy compares a DNS name with the wildcard of API Gateway's certificate, `*.execute-api.<region>…`.
+        batch=UpstreamPlace(
+            door_object.BATCH_HOST,
+            _HTTPS_PORT,
+            peer=Peer(_SYSTEM_AUTHORITIES, (door_object.BATCH_HOST,)),
+        )
+        if plan.has_batch
+        else None,
+        batch_prefix=_BATCH_STAGE,
         traces=UpstreamPlace(traces_host, HTTP_PORT),
         # The load balancer adds the address of its caller.
         trusted_hops=1,

@@ -90,6 +90,7 @@ def door_plan(blueprint: Blueprint, models: Sequence[ModelPlan]) -> DoorPlan | N
         memory_mib=size.memory_mib,
         largest_body_bytes=size.largest_body_bytes,
         trace_ratio=traces.sample_ratio if traces else None,
+        has_batch=blueprint.spec.batch is not None,
     )
 
 

@@ -61,3 +61,5 @@ class DoorPlan:
     """Largest body of a request."""
     trace_ratio: float | None = None
     """Share of requests that are traced. None without traces."""
+    has_batch: bool = False
+    """Whether the platform has the batch API."""

@@ -33,8 +33,8 @@ _BEGIN = datetime.datetime(2020, 1, 1, tzinfo=datetime.UTC)
 _END = datetime.datetime(2100, 1, 1, tzinfo=datetime.UTC)
 
 
-def issued(folder: Path, name: str) -> Path:
-    """Write a certificate for `localhost` that signs itself, with its key, and return its file."""
+def issued(folder: Path, name: str, host: str = "localhost") -> Path:
+    """Write a certificate for a host that signs itself, with its key, and return its file."""
     key = ec.generate_private_key(ec.SECP256R1())
     subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
     certificate = (
@@ -45,7 +45,7 @@ def issued(folder: Path, name: str) -> Path:
         .serial_number(x509.random_serial_number())
         .not_valid_before(_BEGIN)
         .not_valid_after(_END)
-        .add_extension(x509.SubjectAlternativeName([x509.DNSName("localhost")]), critical=False)
+        .add_extension(x509.SubjectAlternativeName([x509.DNSName(host)]), critical=False)
         .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
         .sign(key, hashes.SHA256())
     )
