@@ -7,6 +7,7 @@ it. The tables of keys and of the ledger, and the buckets of records, are in the
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import aws_cdk as cdk
 from aws_cdk import aws_ec2 as ec2
@@ -18,6 +19,7 @@ from constructs import Construct
 from inference_blueprints.render.front_door.replica import DoorReferences, watched_document
 from inference_blueprints.serving.types.front_door import DoorPlan
 from inference_constructs.front_door import (
+    CarriedSpending,
     DoorImage,
     DoorKeyApi,
     DoorStore,
@@ -33,6 +35,9 @@ from inference_contracts import door_key_table, door_names
 from inference_contracts.door_key_acts import KeyRules
 from stacks.door_compute import DoorAccess, DoorCompute, DoorParts
 
+if TYPE_CHECKING:
+    from inference_constructs.batch import BatchStore
+
 
 class FrontDoorStack(cdk.Stack):
     """The stack of the front door.
@@ -40,6 +45,7 @@ class FrontDoorStack(cdk.Stack):
     door: Its plan.
     compute: Runs the replicas.
     store: Its tables and buckets.
+    jobs: Tables of batch. None without batch.
     certificate_arn: ARN of the secret with the certificate that it shows to the load balancer and to models.
     gateway: The models' load balancer.
     priority: Priority of its rule on the listener.
@@ -58,6 +64,7 @@ class FrontDoorStack(cdk.Stack):
         door: DoorPlan,
         compute: DoorCompute,
         store: DoorStore,
+        jobs: BatchStore | None,
         certificate_arn: str,
         gateway: Gateway,
         priority: int,
@@ -96,6 +103,19 @@ class FrontDoorStack(cdk.Stack):
             log_bucket=log_bucket,
         )
 
+        earlier: list[Construct] = [targets.rule, ledger, usage, watched]
+        if jobs:
+            earlier.append(
+                CarriedSpending(
+                    self,
+                    "CarriedSpending",
+                    jobs=jobs,
+                    store=store,
+                    teams=[team.name for team in door.configuration.teams],
+                    time_zone=door.configuration.time_zone,
+                )
+            )
+
         def grant(grantee: iam.IGrantable) -> Sequence[iam.Grant]:
             return [
                 store.grant_read_keys(grantee),
@@ -129,7 +149,7 @@ class FrontDoorStack(cdk.Stack):
                     region=self.region,
                 ),
                 grant=grant,
-                earlier=[targets.rule, ledger, usage, watched],
+                earlier=earlier,
             ),
         )
         LedgerReconciliation(

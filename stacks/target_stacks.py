@@ -109,6 +109,7 @@ class TargetStacks(ABC):
             door=door,
             compute=compute(door),
             store=store,
+            jobs=foundation.data.batch,
             certificate_arn=foundation.certificate_arns["door"],
             gateway=foundation.network.models.gateway,
             priority=door_priority(foundation.blueprint.spec),

@@ -49,6 +49,12 @@ PROGRESS_TABLE: Final = "BATCH_PROGRESS_TABLE"
 #: Name of the platform, a dimension of the metrics.
 PLATFORM: Final = "BATCH_PLATFORM"
 
+# --- Items of the table of records that programs other than batch's functions read. ---
+
+#: What the partition keys of what a team has spent in a month, and of an attempt at a job, begin with.
+SPENDING_PREFIX: Final = "spending#"
+ADMISSION_PREFIX: Final = "admission#"
+
 # --- Functions. ---
 
 #: Table of jobs, files and uploads.

@@ -14,6 +14,9 @@ from zoneinfo import ZoneInfo
 #: last day before with spending, and the same of the month and of that before.
 NUMBERS: Final = ("d", "D", "e", "E", "m", "M", "p", "P")
 
+#: Counters are kept for their month and the next, whose first days may add to it.
+CHECKPOINT_SECONDS_KEPT: Final = 70 * 86400
+
 
 def team_tag(team: str) -> str:
     """Return what the keys of a team begin with. It is the key of the team's own counter too."""

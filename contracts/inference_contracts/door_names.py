@@ -13,6 +13,8 @@ SLOT_ATTRIBUTE: Final = "slot"
 ACCOUNT_ATTRIBUTE: Final = "account"
 #: Time at which DynamoDB deletes a checkpoint, in seconds since 1970.
 CHECKPOINT_EXPIRY_ATTRIBUTE: Final = "removed"
+#: A checkpoint has it until a replica has written it: it is what batch had spent before there was a door.
+CARRIED_ATTRIBUTE: Final = "carried"
 
 #: Port on which Envoy takes requests, with TLS. It has the health check too (`door_headers.READY_PATH`).
 DOOR_PORT: Final = 8443

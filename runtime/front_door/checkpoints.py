@@ -20,15 +20,13 @@ from front_door.replicas import Replicas
 from front_door.store import LedgerStore, StoreLostError
 from front_door.trouble import Trouble
 from inference_contracts import door_names
-from inference_contracts.door_ledger import NUMBERS
+from inference_contracts.door_ledger import CHECKPOINT_SECONDS_KEPT, NUMBERS
 
 #: Time between two checkpoints: what is spent in it is the most that an empty store forgets.
 CHECKPOINT_SECONDS: Final = 2.0
 _UNLIMITED_SECONDS: Final = 60.0
 _MOST_AT_ONCE: Final = 500
 _WRITES_AT_ONCE: Final = 16
-#: Counters are kept for their month and the next, whose first days may add to it.
-_KEPT_SECONDS: Final = 70 * 86400
 
 
 class Checkpoints:
@@ -136,7 +134,7 @@ class Checkpoints:
         item = {
             door_names.SLOT_ATTRIBUTE: {"S": tag},
             door_names.ACCOUNT_ATTRIBUTE: {"S": key},
-            door_names.CHECKPOINT_EXPIRY_ATTRIBUTE: {"N": str(int(time.time()) + _KEPT_SECONDS)},
+            door_names.CHECKPOINT_EXPIRY_ATTRIBUTE: {"N": str(int(time.time()) + CHECKPOINT_SECONDS_KEPT)},
             **{name: {"N": str(number)} for name, number in zip(NUMBERS, numbers, strict=True)},
         }
         compared = {f":{name}": item[name] for name in _NAMES.values()}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -13,7 +14,7 @@ from inference_contracts.platform_keys import SECRET_VARIABLE
 from tests.templates.conftest import Synthesise
 from tests.templates.support import Templates, listed, statements, text
 from tests.templates.test_batch_stack import functions
-from tests.templates.test_front_door_stack import STACK, allowed, policies, watched, with_front_door
+from tests.templates.test_front_door_stack import STACK, allowed, on_ecs, policies, watched, with_front_door
 
 LEDGER, ZONE, KEYS = "BATCH_DOOR_LEDGER_TABLE", "BATCH_DOOR_TIME_ZONE", "BATCH_DOOR_KEYS_TABLE"
 
@@ -134,3 +135,53 @@ def test_the_door_may_connect_to_the_endpoint_of_the_api(batch: Templates) -> No
     [rule] = group["SecurityGroupIngress"]
     assert (rule["FromPort"], rule["ToPort"]) == (443, 443)
     assert "CidrIp" in rule  # that of the VPC, in which pods and tasks of the door are
+
+
+def test_what_batch_has_spent_is_at_the_door_before_its_replicas(batch: Templates) -> None:
+    """Red if a door that comes in mid-month fills its store before the month is carried over.
+
+    ECS and the function of charts start replicas when CloudFormation creates these resources, and
+    `DependsOn` is the order.
+    """
+    [(name, carried)] = [
+        (name, each)
+        for name, each in batch.by_stack["FrontDoor"]["Resources"].items()
+        if each["Type"] == "Custom::CarriedSpending"
+    ]
+    assert carried["Properties"]["TimeZone"] == "Europe/Berlin"
+    assert carried["Properties"]["Teams"] == ["ads"]
+    replicas = [
+        each
+        for kind in ("AWS::ECS::Service", "Custom::AWSCDK-EKS-HelmChart")
+        for each in batch.resources(kind, "FrontDoor")
+    ]
+    assert replicas
+    assert all(name in each["DependsOn"] for each in replicas)
+    # The permissions of its function are there before it, and the tables.
+    roles = [each for each in carried["DependsOn"] if each.startswith("CarriedSpendingCarryOverRole")]
+    assert len(roles) == 2  # role and policy
+    assert "try-Data" in batch.artifacts["FrontDoor"]["dependencies"]
+
+
+def test_it_may_read_sums_and_admissions_and_write_checkpoints(batch: Templates) -> None:
+    """Red if it may read inputs' records or keys, or read, change or delete more of the ledger."""
+    rights = {
+        action: each
+        for each in policies(batch, "CarriedSpendingCarryOverRole")
+        for action in listed(each["Action"])
+        if not action.startswith(("logs:", "kms:"))
+    }
+    assert rights.keys() == {"dynamodb:GetItem", "dynamodb:Query", "dynamodb:PutItem"}
+    assert rights["dynamodb:GetItem"]["Condition"] == {
+        "ForAllValues:StringLike": {"dynamodb:LeadingKeys": ["spending#*", "admission#*"]}
+    }
+    assert text(rights["dynamodb:Query"]["Resource"]).endswith("/index/byState")
+    assert "DoorLedgerTableName" in text(rights["dynamodb:PutItem"]["Resource"])
+    assert "JobTableName" in text(rights["dynamodb:GetItem"]["Resource"])
+
+
+@pytest.mark.parametrize("change", [with_front_door, on_ecs], ids=["EKS", "ECS"])
+def test_without_batch_nothing_is_carried_over(
+    change: Callable[[dict[str, Any]], None], synthesise: Synthesise
+) -> None:
+    assert "CarriedSpending" not in str(synthesise(change).by_stack["FrontDoor"])

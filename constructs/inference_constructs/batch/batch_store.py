@@ -12,6 +12,7 @@ from aws_cdk import aws_s3 as s3
 
 from inference_constructs.storage.tables import INDEXES, BatchJobTable, BatchProgressTable
 from inference_contracts.batch_keys import JOBS_PREFIX, jobs_of_model
+from inference_contracts.batch_names import ADMISSION_PREFIX, SPENDING_PREFIX, STATE_INDEX
 from inference_contracts.shift_names import CEILING_PREFIX, ceiling_identifier, deadlines_identifier
 
 
@@ -172,6 +173,30 @@ class BatchStore:
             actions=["dynamodb:GetItem"],
             conditions={"ForAllValues:StringEquals": {"dynamodb:LeadingKeys": keys}},
             resource_arns=[self._table_arn(self.table_name)],
+        )
+
+    def grant_read_spending(self, grantee: iam.IGrantable) -> None:
+        """Allow reading what teams have spent, which jobs have not ended, and what these may cost.
+
+        Of the table, it allows the items of sums and of admissions only; of the indexes, that by state.
+
+        Parameters
+        ----------
+        grantee
+            Principal that gets the permissions.
+        """
+        table = self._table_arn(self.table_name)
+        keys = [f"{SPENDING_PREFIX}*", f"{ADMISSION_PREFIX}*"]
+        iam.Grant.add_to_principal(
+            grantee=grantee,
+            actions=["dynamodb:GetItem"],
+            conditions={"ForAllValues:StringLike": {"dynamodb:LeadingKeys": keys}},
+            resource_arns=[table],
+        )
+        iam.Grant.add_to_principal(
+            grantee=grantee,
+            actions=["dynamodb:Query"],
+            resource_arns=[f"{table}/index/{STATE_INDEX}"],
         )
 
     def grant_records(self, grantee: iam.IGrantable, *actions: str) -> iam.Grant:

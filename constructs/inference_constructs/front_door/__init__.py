@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 from inference_constructs.lazy_names import lazy_names
 
 if TYPE_CHECKING:
+    from inference_constructs.front_door.carried_spending import CarriedSpending
     from inference_constructs.front_door.door_image import DoorImage
     from inference_constructs.front_door.door_key_api import DoorKeyApi, isolate_keys
     from inference_constructs.front_door.door_route import DoorTargets
@@ -21,6 +22,7 @@ else:
 
 __all__ = [
     "AuditBucket",
+    "CarriedSpending",
     "DoorImage",
     "DoorKeyApi",
     "DoorKeyTable",

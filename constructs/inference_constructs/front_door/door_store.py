@@ -249,6 +249,20 @@ class DoorStore:
             resource_arns=[self._table_arn(self.ledger_table)],
         )
 
+    def grant_first_checkpoints(self, grantee: iam.IGrantable) -> iam.Grant:
+        """Allow writing the ledger's checkpoints of teams, without reading or deleting any.
+
+        Parameters
+        ----------
+        grantee
+            Principal that gets the permission.
+        """
+        return iam.Grant.add_to_principal(
+            grantee=grantee,
+            actions=["dynamodb:PutItem"],
+            resource_arns=[self._table_arn(self.ledger_table)],
+        )
+
     def grant_read_spending(self, grantee: iam.IGrantable) -> iam.Grant:
         """Allow reading what teams have spent, without the key of the table.
 

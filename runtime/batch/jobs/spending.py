@@ -14,6 +14,7 @@ from datetime import UTC, datetime
 from batch.contracts.shard import Usage
 from batch.jobs.job_table import Job, RequestCounts
 from batch.jobs.record_table import Additions, Table
+from inference_contracts.batch_names import SPENDING_PREFIX
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,4 +101,4 @@ class SpendingTable:
 
 
 def _identifier(team: str, month: str) -> str:
-    return f"spending#{team}#{month}"
+    return f"{SPENDING_PREFIX}{team}#{month}"

@@ -8,7 +8,7 @@ from typing import Any
 
 from batch.jobs.job_table import Job, JobTable
 from batch.jobs.record_table import Table
-from inference_contracts.batch_names import EXPIRY_ATTRIBUTE, ID_ATTRIBUTE, JobState
+from inference_contracts.batch_names import ADMISSION_PREFIX, EXPIRY_ATTRIBUTE, ID_ATTRIBUTE, JobState
 from inference_contracts.json_record import JsonRecord
 
 # Longer than any job lives. DynamoDB deletes the item after that.
@@ -84,7 +84,7 @@ class AdmissionTable:
 
 
 def _identifier(job: str, attempt: int) -> str:
-    return f"admission#{job}#{attempt}"
+    return f"{ADMISSION_PREFIX}{job}#{attempt}"
 
 
 # A team's spending this month, including estimates. A budget stops admission, never a running shard.
