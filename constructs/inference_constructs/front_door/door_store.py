@@ -221,13 +221,12 @@ class DoorStore:
         grantee
             Principal that gets the permission.
         """
-        stack = self._stack
-        self.grant_read_keys(grantee)
-        iam.Grant.add_to_principal(
-            grantee=grantee,
-            actions=["dynamodb:GetItem", "dynamodb:PutItem", "dynamodb:UpdateItem"],
-            resource_arns=[self._table_arn(self.keys_table)],
-        )
+        stack, arn = self._stack, self._table_arn(self.keys_table)
+        for actions, place in (
+            (["dynamodb:Query"], f"{arn}/index/{CHANGE_INDEX}"),
+            (["dynamodb:GetItem", "dynamodb:PutItem", "dynamodb:UpdateItem"], arn),
+        ):
+            iam.Grant.add_to_principal(grantee=grantee, actions=actions, resource_arns=[place])
         self.grant_use_key(grantee, "dynamodb", "s3")
         return iam.Grant.add_to_principal(
             grantee=grantee,

@@ -40,6 +40,9 @@ CALLS = {
         *("delete_nat_gateway", "delete_snapshot", "terminate_instances"),
     },
     "Lambda API Reference, Invoke: 6 MB of request, which no call here comes near": {"invoke"},
+    "Secrets Manager API Reference, errors: unknown secrets and versions, and labels of another version": {
+        "update_secret_version_stage",
+    },
 }
 #: Resource types without a row of their own, by what was read. Their schemas are checked, and their names.
 TYPES = {
@@ -92,6 +95,9 @@ JAVA = {
     },
     "Amazon ElastiCache User Guide, authenticating with IAM: only missing permissions and old tokens": {
         "signed for elasticache",
+    },
+    "Secrets Manager API Reference, GetSecretValue: unknown secrets and versions, and missing permissions": {
+        "signed for secretsmanager",
     },
     "Amazon S3 API Reference: Flink's file system writes parts and completes uploads, which have rows": {
         "s3a",
