@@ -58,6 +58,11 @@ def with_batch(spec: dict[str, Any]) -> None:
     spec["batch"] = {"queues": [{"name": "queue-0", "model": "qwen3-8b", "rates": rates}]}
 
 
+def with_keys_of_programs(spec: dict[str, Any]) -> None:
+    with_own_keys(spec)
+    spec["observability"] = {"canary": {}}
+
+
 def with_tasks(spec: dict[str, Any]) -> None:
     with_batch(spec)
     spec["batch"]["workers"] = {"ecs": {}}
@@ -108,6 +113,7 @@ CHANGES = (
     operated,
     streaming,
     with_own_keys,
+    with_keys_of_programs,
 )
 
 

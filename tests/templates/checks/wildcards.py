@@ -115,7 +115,7 @@ REASONS: dict[str, list[tuple[str, str]]] = {
         ),
     ],
     "jobs, their executions and what teams name have names that nobody knows beforehand": [
-        ("Batch", r"s3:\w+ on arn:aws:s3:::\$\{[\w.-]+\}/(jobs|files|uploads|signals|queue-\d)/.*"),
+        ("Batch", r"s3:\w+ on arn:aws:s3:::\$\{[\w.-]+\}/(jobs|files|uploads|signals|queue-\d|night)/.*"),
         ("Data", rf"s3:PutObject on {_BUCKET}/queue-\d/(ads|search)/\*"),
         ("Batch", r"s3:GetObject on arn:aws:s3:::(ads-data|search-data|all/a)/\*"),
         ("Batch", rf"states:\w+ on arn:aws:states:{_REGION}:.+:(execution:.+:\*|mapRun:.+/\*)"),
@@ -131,6 +131,7 @@ REASONS: dict[str, list[tuple[str, str]]] = {
         ("Cluster", r"s3:GetObject on arn:aws:s3:::cdk-hnb659fds-assets-.+/\*\.zip"),
         ("FrontDoor", r"s3:\w+ on arn:aws:s3:::\$\{[\w.-]+\}/usage(-errors)?/\*"),
         ("FrontDoor", r"s3:PutObject on arn:aws:s3:::\$\{[\w.-]+\}/administration/\*"),
+        ("PlatformKeys", r"s3:PutObject on arn:aws:s3:::\$\{[\w.-]+\}/administration/\*"),
         ("FrontDoor", r"s3:\w+\*? on \$\{WatchedConfiguration\w+\.Arn\}(/\*)?"),
         ("Data", rf"s3:\w+ on {_BUCKET}.*\*"),
         ("Data", rf"s3:(GetBucket|List|DeleteObject)\* on {_BUCKET}.*"),

@@ -14,6 +14,7 @@ import yaml
 from hypothesis import HealthCheck, Phase, given, settings
 
 from inference_blueprints.loading import load_blueprint
+from inference_blueprints.serving.front_door.ways import key_owners
 from inference_blueprints.serving.plan import build_plan
 from inference_catalog import image_cache
 from tests.templates.checks.exports import exports, too_early
@@ -68,6 +69,7 @@ def check(document: Document, folder: Path) -> None:
     others = models | ({image_cache.STACK} if bakes else set())
     others |= {"Batch"} if loaded.blueprint.spec.batch else set()
     others |= {"Certificates", "FrontDoor"} if loaded.blueprint.spec.front_door else set()
+    others |= {"PlatformKeys"} if key_owners(loaded.blueprint.spec) else set()
     others |= {"Streaming"} if loaded.blueprint.spec.streaming else set()
     others |= {"Stores"} if loaded.blueprint.spec.signal_store else set()
     others |= {"Monitoring", "Observability"} if loaded.blueprint.spec.observability else set()

@@ -35,9 +35,11 @@ REPLACED = {
 #: stays.
 #: `capacityShift` needs batch, streaming needs the signal store, and KEDA is there for pods of batch that are
 #: scaled: the role that trusts KEDA's goes with them. The front door and its certificates stay until they are
-#: pruned; a deployment, or Prometheus, that goes takes its certificate with it, whose files it has.
+#: pruned, so do the keys of programs; a deployment, or Prometheus, that goes takes its certificate with
+#: it, whose files it has, and a job that goes takes its key with it.
 TURNED_OFF = re.compile(
-    r"(FrontDoor uses Data Door|(Model-[\w-]+|Observability) uses Certificates CallersCertificate"
+    r"((FrontDoor|PlatformKeys|Batch) uses Data Door|(Batch|Streaming|Observability) uses PlatformKeys Keys"
+    r"|(Model-[\w-]+|Observability) uses Certificates CallersCertificate"
     r"|Batch uses Data (Batch|Jobs|Progress|SignalHistory)"
     r"|Batch uses Platform ScalerIdentityRole|Operations uses Data Jobs|Streaming uses Data SignalHistory)\w+"
 )
