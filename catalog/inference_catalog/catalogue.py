@@ -10,6 +10,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, TypeVar, get_args
 
+from inference_catalog.cached_layers import CacheSettings, read_layers
 from inference_catalog.component_image import ComponentImage
 from inference_catalog.configurations.config_fields import Architecture
 from inference_catalog.diffusion import pipeline_of
@@ -426,8 +427,14 @@ class Catalogue:
 
 
 #: Parts of a model that are objects of their own.
-_PARTS: Mapping[str, Callable[[Mapping[str, Any], Path], object]] = MappingProxyType(
-    {"vision": partial(build_entry, Vision), "draft": partial(build_entry, Draft), "pipeline": pipeline_of}
+_PARTS: Mapping[str, Callable[[Any, Path], object]] = MappingProxyType(
+    {
+        "vision": partial(build_entry, Vision),
+        "draft": partial(build_entry, Draft),
+        "pipeline": pipeline_of,
+        "cached_layers": lambda layers, path: read_layers(layers, f"{path}: cached_layers") if layers else (),
+        "cache": partial(build_entry, CacheSettings),
+    }
 )
 
 
@@ -444,7 +451,9 @@ def model_entry(name: str, values: Mapping[str, Any], path: Path) -> Model:
         File of the entry, for messages.
     """
     parts = {
-        key: None if values.get(key) is None else build(values[key], path) for key, build in _PARTS.items()
+        key: None if values[key] is None else build(values[key], path)
+        for key, build in _PARTS.items()
+        if key in values
     }
     return build_entry(Model, {"name": name, **values, **parts}, path)
 

@@ -8,6 +8,7 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import Literal
 
+from inference_catalog.cached_layers import CachedLayers, CacheSettings
 from inference_catalog.configurations.weight_schemes import PLAIN, STORED_TYPES, WeightType
 from inference_catalog.diffusion import Pipeline
 from inference_contracts.records import dataclass
@@ -173,6 +174,10 @@ class Model:
     """SPDX identifier, or the publisher's name of the licence."""
     source: str
     """Source of the architecture's numbers."""
+    cached_layers: tuple[CachedLayers, ...]
+    """What its layers cache, in groups of equal layers."""
+    cache: CacheSettings = CacheSettings()
+    """What it decides about its cache as a whole."""
     quantisation_method: str = ""
     """Tool or method that quantised the weights, as ``quant_method`` of the configuration names it, such as
     ``modelopt``; empty for weights in 16 bits, or if it is not known."""

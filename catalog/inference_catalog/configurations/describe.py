@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from inference_catalog.cached_layers import as_data
 from inference_catalog.catalogue import shipped
+from inference_catalog.configurations.cache_shape import cached_layers
 from inference_catalog.configurations.config_fields import Architecture, ConfigFields, ModelConfigError
 from inference_catalog.configurations.draft_shape import describe_draft, draft_class
 from inference_catalog.configurations.quantisation import (
@@ -83,6 +85,7 @@ def describe(configuration: object, exported: object = None) -> dict[str, Any]:
         "index_layers": sum(shape.indexer.layers) if shape.indexer else 0,
         "window": shape.window,
         "window_layers": sum(shape.windowed),
+        "cached_layers": as_data(cached_layers(shape)),
         "experts": shape.experts.count if shape.experts else 0,
         "feed_forward_size": shape.experts.width if shape.experts else shape.dense_width,
         "weight_type": sizes.scheme.weight_type,

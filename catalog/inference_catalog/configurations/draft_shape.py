@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from inference_catalog.cached_layers import as_data
+from inference_catalog.configurations.cache_shape import cached_layers
 from inference_catalog.configurations.config_fields import Architecture, ConfigFields
 from inference_catalog.configurations.text_shape import TextShape, read_text_shape
 from inference_catalog.model import DraftClass
@@ -86,6 +88,7 @@ def describe_draft(
         "index_layers": 0,
         "window": 0,
         "window_layers": 0,
+        "cached_layers": as_data(cached_layers(shape)),
         "experts": 0,
         "feed_forward_size": shape.dense_width,
         "weight_type": "bf16",
