@@ -7,10 +7,14 @@ Refresh every entry that comes from the bundle, add or replace one of its models
         [--answer-format FORMAT] [--gated]
     .venv/bin/python scripts/record_models.py NAME --config FILE --source URL --licence SPDX \
         [--answer-format FORMAT] [--gated]
+    .venv/bin/python scripts/record_models.py NAME --clone FOLDER --repository OWNER/NAME --path FILE \
+        --licence SPDX [--commit COMMIT] [--answer-format FORMAT] [--gated]
 
 The bundle is the set of configurations in the ``aiconfigurator-core`` wheel, which is read without
-downloading
-it. Values that are not in a configuration (answer_format, licence, gated) stay unchanged in ``models.json``.
+downloading it. A clone is a git folder of a public repository that holds the file; the entry names the
+repository, the commit and the path.
+
+Values that are not in a configuration (answer_format, licence, gated) stay unchanged in ``models.json``.
 """
 
 from __future__ import annotations
@@ -18,6 +22,7 @@ from __future__ import annotations
 import argparse
 import json
 import re
+import subprocess
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -44,6 +49,17 @@ def bundled_entry(wheel: zipfile.ZipFile, path: str, weight_type: str | None) ->
     return describe(configuration, exported)
 
 
+def committed_file(clone: Path, commit: str, path: str) -> tuple[str, Any]:
+    """Return the full commit and the content of a JSON file in it."""
+
+    def git(*arguments: str) -> str:
+        command = ["git", "-C", str(clone), *arguments]
+        return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+
+    full = git("rev-parse", "--verify", f"{commit}^{{commit}}").strip()
+    return full, json.loads(git("show", f"{full}:{path}"))
+
+
 def refresh(models: dict[str, dict[str, Any]]) -> None:
     """Read every bundled configuration again."""
     wheels = {}
@@ -67,6 +83,10 @@ def main() -> None:
     options.add_argument("--bundled", help="version of aiconfigurator-core that has its configuration")
     options.add_argument("--config", type=Path, help="its config.json")
     options.add_argument("--source", help="URL of that file")
+    options.add_argument("--clone", type=Path, help="git folder of a repository that holds its config.json")
+    options.add_argument("--repository", help="OWNER/NAME of that repository on GitHub")
+    options.add_argument("--path", help="the file in that repository")
+    options.add_argument("--commit", default="HEAD", help="commit of that repository (default: HEAD)")
     options.add_argument("--licence", help="SPDX identifier, or the publisher's name of the licence")
     options.add_argument("--answer-format", help="an entry of answer_formats.json")
     options.add_argument("--gated", action="store_true", help="Hugging Face requires an accepted licence")
@@ -84,8 +104,15 @@ def main() -> None:
         configuration = json.loads(given.config.read_text(encoding="utf-8"))
         facts["source"] = given.source
         document["models"][given.name] = describe(configuration) | facts
+    elif given.licence and given.clone and given.repository and given.path:
+        commit, configuration = committed_file(given.clone, given.commit, given.path)
+        facts["source"] = f"github.com/{given.repository} at {commit}: {given.path}"
+        document["models"][given.name] = describe(configuration) | facts
     else:
-        options.error("a model needs --licence, and --bundled or --config and --source")
+        options.error(
+            "a model needs --licence, and --bundled, or --config and --source, or --clone, --repository and "
+            "--path"
+        )
     document["models"] = dict(sorted(document["models"].items()))
     text = json.dumps(document, indent=2, ensure_ascii=False)
     text = LIST.sub(lambda found: f"[{' '.join(found.group(1).split())}]", text)
