@@ -66,6 +66,8 @@ class _Size:
 
 
 _LOOPBACK: Final = "127.0.0.1"
+#: Envoy's counters of what ends requests.
+_FAILURES: Final = "timeout|reset|_fail|overflow|_5xx|_4xx|destroy|ext_authz|listener_manager|overload"
 
 Entered = TypeVar("Entered")
 
@@ -235,6 +237,22 @@ class Started:
             a_configuration(*budgets(10**6 + number), models=(model,)),
             {"listeners": documents.listeners, "clusters": documents.clusters},
         )
+
+    def log_lines(self, name: str, request_id: str) -> list[str]:
+        """Return the lines of a replica's access log about a request."""
+        door, _ = self._doors[name]
+        lines = Path(door.places.access_log).read_text(encoding="utf-8").splitlines()
+        return [each for each in lines if request_id and request_id in each]
+
+    def counters(self, name: str) -> dict[str, float]:
+        """Return counters of a replica that tell why requests fail, without those that are 0."""
+        door, policy = self._doors[name]
+        asked = door.administration("GET", f"/stats?format=json&filter={_FAILURES}")
+        found = {each["name"]: each["value"] for each in json.loads(asked)["stats"] if each.get("value")}
+        text = policy.get(door_headers.METRICS_PATH).body.decode()
+        rows = [row for row in text.splitlines() if not row.startswith("#")]
+        numbers = {name: float(value) for name, _, value in (row.rpartition(" ") for row in rows)}
+        return {**found, **{name: value for name, value in numbers.items() if value}}
 
     def _door(self, name: str, plan: Any) -> Door:
         folder = self.folder / name

@@ -13,6 +13,7 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
+from collections import Counter
 from typing import Final
 
 from benchmarks.front_door import budgets, started
@@ -32,7 +33,8 @@ def measure() -> list[Figure]:
         churn = Churn(ways, ways.door("churn", *budgets()))
         asyncio.run(churn.run(minutes * 60, lambda line: print(line, file=sys.stderr, flush=True)))
         if churn.failed:
-            raise BenchmarkError(f"{churn.failed} of {churn.asked} requests failed")
+            causes = Counter(f"{each.step}: {each.status or each.error}" for each in churn.failed)
+            raise BenchmarkError(f"{len(churn.failed)} of {churn.asked} requests failed: {dict(causes)}")
     grown = churn.growth()
     unit = f"MiB grown in {minutes:g} min: {churn.asked:,} connections, {churn.made:,} keys, "
     unit += f"{churn.configured:,} configurations"

@@ -14,7 +14,7 @@ import statistics
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
@@ -130,8 +130,7 @@ async def _body(reader: asyncio.StreamReader) -> dict[str, Any]:
         head = await reader.readuntil(b"\r\n\r\n")
     except asyncio.IncompleteReadError:
         return {}
-    lengths = [line for line in head.lower().split(b"\r\n") if line.startswith(b"content-length:")]
-    content = await reader.readexactly(int(lengths[0].split(b":")[1]) if lengths else 0)
+    content = await reader.readexactly(int(_header(head, b"content-length") or 0))
     found: dict[str, Any] = json.loads(content) if content else {"stream": False}
     return found
 
@@ -163,33 +162,57 @@ def streams_at_once(way: MeasuredWay, number: int) -> Taken:
     return taken
 
 
-async def ask_once(way: MeasuredWay, *, stream: bool) -> bool:
-    """Ask on a new connection. Return whether the whole answer came."""
+@dataclass
+class Asked:
+    """One request on a connection of its own, and how far it came."""
+
+    step: str = "connecting"
+    status: str = ""
+    request_id: str = ""
+    """`status`, `request_id`: Of the answer's head, once it has come."""
+    body: str = ""
+    """Body of an answer with another status than 200."""
+    error: str = ""
+    """What ended it before its end."""
+    started: float = field(default_factory=time.monotonic)
+    seconds: float = 0.0
+    """Time that it took."""
+
+    @property
+    def is_good(self) -> bool:
+        """Whether all that was asked for has come."""
+        return not self.error and self.status == "200"
+
+
+async def ask_once(way: MeasuredWay, *, stream: bool, cut: bool = False) -> Asked:
+    """Ask on a new connection.
+
+    cut: Go away after the first chunk of a stream.
+    """
+    asked = Asked()
     try:
         async with asyncio.timeout(_WAIT_SECONDS):
             reader, writer = await asyncio.open_connection(_LOOPBACK, way.port, limit=2**20)
+            asked.step = "waiting for the answer"
             writer.write(request_bytes(way, stream=stream))
-            status = await _whole_answer(reader)
-            writer.close()
-    except (OSError, TimeoutError, asyncio.IncompleteReadError):
-        return False
-    return status == b"200"
-
-
-async def cut_stream(way: MeasuredWay) -> bool:
-    """Ask for a stream on a new connection, and go away after its first chunk. Return whether that came."""
-    try:
-        async with asyncio.timeout(_WAIT_SECONDS):
-            reader, writer = await asyncio.open_connection(_LOOPBACK, way.port, limit=2**20)
-            writer.write(request_bytes(way, stream=True))
             head = await reader.readuntil(b"\r\n\r\n")
-            is_stream = head[9:12] == b"200"
-            if is_stream:
+            asked.step, asked.status = "reading the body", head[9:12].decode()
+            asked.request_id = (_header(head, b"x-request-id") or b"").decode()
+            if asked.status != "200":
+                asked.body = (await _content(reader, head)).decode()
+            elif cut:
                 await reader.readuntil(b"\n\n")
-            writer.transport.abort()
-    except (OSError, TimeoutError, asyncio.IncompleteReadError):
-        return False
-    return is_stream
+            else:
+                await _content(reader, head)
+            asked.step = "at the end"
+            if cut:
+                writer.transport.abort()
+            else:
+                writer.close()
+    except (OSError, TimeoutError, asyncio.IncompleteReadError) as error:
+        asked.error = repr(error)
+    asked.seconds = time.monotonic() - asked.started
+    return asked
 
 
 def in_own_process(load: Any, way: MeasuredWay, first: float, second: float) -> Any:
@@ -252,12 +275,19 @@ async def _short_requests(way: MeasuredWay, per_second: float, seconds: float) -
 async def _whole_answer(reader: asyncio.StreamReader) -> bytes:
     """Read an answer, and return its status."""
     head = await reader.readuntil(b"\r\n\r\n")
-    lengths = [line for line in head.lower().split(b"\r\n") if line.startswith(b"content-length:")]
-    if lengths:
-        await reader.readexactly(int(lengths[0].split(b":")[1]))
-    else:
-        await reader.readuntil(_END)
+    await _content(reader, head)
     return head[9:12]
+
+
+async def _content(reader: asyncio.StreamReader, head: bytes) -> bytes:
+    """Read what follows the head of an answer."""
+    length = _header(head, b"content-length")
+    return await (reader.readuntil(_END) if length is None else reader.readexactly(int(length)))
+
+
+def _header(head: bytes, name: bytes) -> bytes | None:
+    lines = [line for line in head.split(b"\r\n") if line.lower().startswith(name + b":")]
+    return lines[0].partition(b":")[2].strip() if lines else None
 
 
 async def _streams(way: MeasuredWay, number: float, _: float) -> Taken:
