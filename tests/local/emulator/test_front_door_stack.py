@@ -77,6 +77,14 @@ def variables(emulator: Emulator, task_definition: str) -> dict[str, str]:
     return {each["name"]: each["value"] for each in policy["environment"]}
 
 
+def listed_states(emulator: Emulator, folder: Path) -> list[str]:
+    """Return the state of each key that the command lists."""
+    listed = blueprints(
+        *("keys", "list", "blueprint.yaml", "--all", "-o", "json"), folder=folder, **emulator.environment()
+    )
+    return [each["state"] for each in json.loads(listed.out)]
+
+
 def administer_keys(emulator: Emulator, folder: Path, table: str) -> None:
     """A team makes a key with the deployed API, and an administrator revokes it with the command."""
     functions = emulator.client("lambda")
@@ -98,10 +106,7 @@ def administer_keys(emulator: Emulator, folder: Path, table: str) -> None:
         *("keys", "revoke", "blueprint.yaml", made["id"]), folder=folder, **emulator.environment()
     )
     assert ran.code == 0, ran.err
-    listed = blueprints(
-        *("keys", "list", "blueprint.yaml", "--all", "-o", "json"), folder=folder, **emulator.environment()
-    )
-    assert [each["state"] for each in json.loads(listed.out)] == ["revoked"]
+    assert listed_states(emulator, folder) == ["revoked"]
 
 
 def test_a_change_of_a_budget_reaches_replicas_and_replaces_none(emulator: Emulator, tmp_path: Path) -> None:
@@ -122,6 +127,9 @@ def test_a_change_of_a_budget_reaches_replicas_and_replaces_none(emulator: Emula
     administer_keys(emulator, tmp_path / "first", settings["DOOR_KEYS_TABLE"])
 
     def spend_more(spec: dict[str, Any]) -> None:
+        """Change a budget, and whom the policy of the table of keys denies."""
+        [shop] = [each for each in spec["teams"] if each["name"] == "shop"]
+        shop["principals"].append(f"arn:aws:iam::{emulator.account}:role/Shop2")
         [budget] = [each for each in spec["frontDoor"]["budgets"] if each.get("team") == "research"]
         budget["usdPerDay"] = 20
 
@@ -130,3 +138,4 @@ def test_a_change_of_a_budget_reaches_replicas_and_replaces_none(emulator: Emula
     second = replicas(emulator)
     assert second["taskDefinition"] == first["taskDefinition"]
     assert [each["id"] for each in second["deployments"]] == [each["id"] for each in first["deployments"]]
+    assert listed_states(emulator, tmp_path / "second") == ["revoked"]

@@ -26,9 +26,9 @@ from botocore.config import Config
 
 ENDPOINT = os.environ["MINISTACK_ENDPOINT"]
 CLIENTS = {
-    "autoscaling": "autoscaling", "cfn": "cloudformation", "cw": "cloudwatch", "eb": "events", "eks": "eks",
-    "iam": "iam", "lam": "lambda", "logs": "logs", "s3": "s3", "sfn": "stepfunctions", "sm": "secretsmanager",
-    "sns": "sns", "sqs": "sqs",
+    "autoscaling": "autoscaling", "cfn": "cloudformation", "cw": "cloudwatch", "dynamodb": "dynamodb",
+    "eb": "events", "eks": "eks", "iam": "iam", "lam": "lambda", "logs": "logs", "s3": "s3",
+    "sfn": "stepfunctions", "sm": "secretsmanager", "sns": "sns", "sqs": "sqs",
 }
 
 
