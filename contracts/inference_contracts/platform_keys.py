@@ -35,6 +35,10 @@ ROTATION_DAYS: Final = 30
 EXPIRY_DAYS: Final = 90
 #: Hours for which the old key stays valid after a rotation.
 OVERLAP_HOURS: Final = 24
+#: Days after which a rotation that is due, or has begun, does not end by itself any more. One that is due
+#: begins within a day ("For a ScheduleExpression in days, the window automatically closes at the end of the
+#: UTC day": `RotationRulesType`, AWS Secrets Manager API Reference). Another day is for what is tried again.
+LATE_DAYS: Final = 2
 #: Variables of the function that rotates: names of the table of keys and of the bucket with the record of
 #: administration, `metadata.name`, and the file with `KeyOwners` beside its code.
 ROTATION_TABLE: Final = "KEY_ROTATION_TABLE"

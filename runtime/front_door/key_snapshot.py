@@ -53,6 +53,11 @@ class KeySnapshot:
         """Return a key. None if there is none."""
         return self._keys.get(identifier)
 
+    def of_the_platform(self) -> list[KeyRecord]:
+        """Return the keys of the platform's own programs."""
+        # A copy in one step: they are read anew in another thread.
+        return [each for each in [*self._keys.values()] if each.caller is not None]
+
     @property
     def unreadable(self) -> int:
         """Number of keys whose items cannot be read. They are refused, the others are not."""

@@ -20,6 +20,7 @@ from front_door.envoy_admin import ask_envoy
 from front_door.http_server import HttpConnection, Pages
 from front_door.key_snapshot import KeySnapshot
 from front_door.known_usage import KnownUsage
+from front_door.late_keys import late_keys
 from front_door.ledger import Ledger
 from front_door.ledger_scripts import ALL
 from front_door.log_follower import LogFollower
@@ -220,6 +221,7 @@ class Replica:
             lambda: self._keys.age_seconds,
         )
         gauge("keys_unreadable", "API keys whose items cannot be read", lambda: self._keys.unreadable)
+        gauge("platform_keys_late", "Keys of the platform that are missing or not rotated", self._late_keys)
         gauge("store_lost_seconds", "Time for which the store has not answered", self._store.lost_seconds)
         gauge("clocks_differ", "Whether the store's clock is minutes away", lambda: self.ledger.clocks_differ)
         gauge("open_requests", "Requests in progress", lambda: len(self._opened))
@@ -235,6 +237,9 @@ class Replica:
             gauge("checkpoint_age_seconds", "Age of the last checkpoint", lambda: checkpoints.age_seconds)
         self.metrics.gauges("target_requests", "Requests in progress at a target", self._targets)
         self.metrics.gauges("budget_spent_ratio", "Share of a budget that is spent", self._shares)
+
+    def _late_keys(self) -> int:
+        return late_keys(self.policy.known.configuration.models, self._keys.of_the_platform(), time.time())
 
     def _targets(self) -> Iterator[tuple[str, float]]:
         for cluster, number in sorted(self._loads.all_in_progress().items()):

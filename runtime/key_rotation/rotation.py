@@ -18,6 +18,8 @@ Step           What it does                                 If it comes twice, o
 ============== ============================================ ===============================================
 
 A rotation that never ends leaves both keys valid until they expire, so the programs go on with the old ones.
+Until the last step, `old_until` of a key is the time at which it expires: so replicas of the door see which
+rotation has not ended (`front_door.late_keys`).
 """
 
 from __future__ import annotations
@@ -184,7 +186,8 @@ class _Step:
                 team=team,
                 project=None,
                 hashes=(key_hash(key),),
-                old_until=None,
+                # Until the last step, as of a key that is rotated.
+                old_until=expires,
                 models=self.owner.models,
                 created=int(self.now),
                 created_by=self.actor.arn,

@@ -107,6 +107,7 @@ def door(minutes: int) -> Series:
             f'door_budget_spent_ratio{{{own},scope="team",name="ads",window="day"}}': f"0.5x{minutes}",
             f"door_store_lost_seconds{{{own}}}": f"0x{minutes}",
             f"door_key_snapshot_age_seconds{{{own}}}": f"1.5x{minutes}",
+            f"door_platform_keys_late{{{own}}}": f"0x{minutes}",
             f"door_settlement_lag_seconds{{{own}}}": f"0.2x{minutes}",
             f"door_records_waiting{{{own}}}": f"40x{minutes}",
             f"door_records_lost_total{{{own}}}": f"0x{minutes}",

@@ -138,6 +138,7 @@ FAULTS: Mapping[str, tuple[_Fault, int]] = {
     "door-budget-nearly-spent": (_on_one_replica("door_budget_spent_ratio", "0.5", "0.95"), 60),
     "door-store-lost": (_on_one_replica("door_store_lost_seconds", "0", "90"), 60),
     "door-keys-old": (_on_one_replica("door_key_snapshot_age_seconds", "1.5", "60"), 60),
+    "door-platform-keys-late": (_on_one_replica("door_platform_keys_late", "0", "2"), 90),
     "door-answers-failing": (_door_failing, 60),
     "door-slow": (_door_slow, 60),
     "door-settlement-late": (_on_one_replica("door_settlement_lag_seconds", "0.2", "300"), 60),

@@ -8,9 +8,11 @@ from typing import Any
 
 import pytest
 from front_door.key_snapshot import KeySnapshot
+from front_door.late_keys import late_keys
 from key_rotation.rotation import KeyRotation, RotationError
 
 from inference_contracts.door_audit import Actor, AuditLog
+from inference_contracts.door_configuration import DoorModel, DoorPrices
 from inference_contracts.door_key_acts import KeyActs, KeyConflictError
 from inference_contracts.door_key_document import key_document
 from inference_contracts.door_key_table import KeyTable
@@ -104,10 +106,20 @@ class Platform:
         self.run(*STEPS, version=version, now=now)
         return self.secrets.keys()
 
+    def late(self, now: float, *models: DoorModel) -> int:
+        """Return the number that raises the alarm `door-platform-keys-late`."""
+        self.keys.refresh()
+        return late_keys(models or (_model("batch:m"),), self.keys.of_the_platform(), now)
+
     def admits(self, key: str, now: float) -> bool:
         self.keys.refresh()
         record = self.keys.get(key_id(key) or "")
         return record is not None and key_hash(key) in record.hashes_at(now)
+
+
+def _model(name: str, *teams: str) -> DoorModel:
+    """Return a model of the front door that batch alone may use."""
+    return DoorModel(name, (), (), DoorPrices(1, 1), teams or OWNER.teams, 0, 4096, 256, caller="batch")
 
 
 @pytest.fixture
@@ -127,7 +139,9 @@ def test_the_first_rotation_makes_a_key_for_each_team(platform: Platform, s3: An
     assert (record.team, record.caller, record.models, record.name) == ("red", "batch", ("batch:m",), "batch")
     assert record.expires == NOW + EXPIRY_DAYS * DAY
     acts = [(each.act, each.phase, each.actor, each.way) for each in audit_records(s3)]
-    assert acts == [("create", phase, FUNCTION, "rotation") for phase in ("begin", "done")] * 2
+    # Each key is made by the first step, and changed by the last.
+    made = [(act, phase, FUNCTION, "rotation") for act in ("create", "rotate") for phase in ("begin", "done")]
+    assert sorted(acts) == sorted(made * 2)
 
 
 def test_the_old_key_is_valid_for_a_day_after_the_last_step(platform: Platform) -> None:
@@ -270,3 +284,47 @@ def test_lists_say_whose_key_it_is_and_teams_may_have_one_of_its_name(
 ) -> None:
     platform.rotate()
     assert {key_document(each, NOW)["caller"] for each in acts.list()} == {"batch"}
+
+
+@pytest.mark.parametrize("fails", ["put", "move", ""])
+def test_a_rotation_that_does_not_end_is_late_after_two_days(platform: Platform, fails: str) -> None:
+    """Red if it counts while it may still end by itself, or not although programs have no other key soon.
+
+    fails: The call that fails. Empty if nobody calls the function.
+    """
+    platform.rotate()
+    due = NOW + 30 * DAY
+    platform.secrets.rotate("third")
+    platform.secrets.fails = fails
+    if fails:
+        with pytest.raises(ConnectionError):
+            platform.run(*STEPS, version="third", now=due)
+    assert [platform.late(due + days * DAY) for days in (0, 1.9, 2.1, 40)] == [0, 0, 2, 2]
+    platform.secrets.fails = ""
+    platform.run(*STEPS, version="third", now=due + 3 * DAY)
+    assert [platform.late(due + days * DAY) for days in (3, 31, 36)] == [0, 0, 2]
+
+
+def test_a_first_rotation_that_does_not_end_is_late_too(platform: Platform) -> None:
+    """Red if the keys of a version that no program reads pass for rotated ones."""
+    assert platform.late(NOW) == 2
+    platform.secrets.rotate("second")
+    platform.secrets.fails = "move"
+    with pytest.raises(ConnectionError):
+        platform.run(*STEPS)
+    assert [platform.late(NOW + days * DAY) for days in (0, 1.9, 2.1)] == [0, 0, 2]
+    platform.secrets.fails = ""
+    platform.run(*STEPS)
+    assert platform.late(NOW + 3 * DAY) == 0
+
+
+def test_only_what_the_front_door_asks_for_can_be_late(platform: Platform) -> None:
+    """Red if the keys of a removed team raise an alarm, or those of a new team or model do not."""
+    platform.rotate()
+    models = _model("batch:m", "red", "green"), _model("batch:n", "red"), replace(_model("m"), caller=None)
+    assert platform.late(NOW, *models) == 2
+    wider = replace(OWNER, teams=("red", "green"), models=("batch:m", "batch:n"))
+    changed = replace(platform, rotation=replace(platform.rotation, owners={OWNER.tag: wider}))
+    changed.rotate("third", NOW + 10 * DAY)
+    # The key of blue is not rotated any more.
+    assert [changed.late(NOW + days * DAY, *models) for days in (10, 39, 43)] == [0, 0, 3]

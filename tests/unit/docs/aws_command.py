@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 import botocore.session
 import jmespath
 from botocore import xform_name
 from botocore.model import OperationModel, Shape
 from botocore.validate import ParamValidator
+
+#: An identifier of a version of a secret, which has at least 32 characters.
+_VERSION: Final = str(uuid.UUID(int=0))
 
 
 @dataclass(frozen=True)
@@ -25,7 +29,7 @@ class AwsCommand:
     @classmethod
     def of(cls, words: Sequence[str]) -> AwsCommand:
         """Return the command of these words, which begin with `aws`."""
-        _, service, operation, *rest = words
+        _, service, operation, *rest = (_VERSION if word == "VERSION" else word for word in words)
         options: dict[str, list[str]] = {}
         for word in rest:
             if word.startswith("--"):
@@ -82,7 +86,9 @@ def _item(value: str, shape: Shape) -> Any:
     """
     if shape.type_name != "structure":
         return value
-    return dict(part.split("=", 1) for part in value.split(","))
+    parts = dict(part.split("=", 1) for part in value.split(","))
+    lists = {name for name, member in shape.members.items() if member.type_name == "list"}
+    return {name: [part] if name in lists else part for name, part in parts.items()}
 
 
 def _full(shape: Shape, above: tuple[str, ...] = ()) -> Any:

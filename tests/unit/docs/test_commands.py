@@ -75,7 +75,7 @@ KINDS = {
     # Held to AWS's own model and to the name of the attribute: test_host_commands.py.
     "hosts": r"aws ecs (update-container-instances-state|delete-attributes) ",
     # Held to AWS's own model and to the label of a pending version: test_secret_commands.py.
-    "secret": r"aws secretsmanager (describe-secret|update-secret-version-stage|rotate-secret) ",
+    "secret": r"aws secretsmanager (list-secrets|describe-secret|update-secret-version-stage|rotate-secret) ",
     # Held to AWS's own models, and to the names of the stacks: test_aws_commands.py, test_ecs_commands.py.
     "ecs": (
         r"aws (application-autoscaling describe-|autoscaling (describe|terminate)-|ecs (describe|list|stop)-"

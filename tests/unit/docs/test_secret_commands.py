@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import uuid
-
 import pytest
 
 from inference_blueprints.resources import root
+from inference_contracts.platform_keys import OWNER_TAG
 from tests.unit.docs.aws_command import AwsCommand
 from tests.unit.docs.test_commands import commands
 
-_PAGE = root() / "docs/front-door-keys.md"
-#: What stands for the identifier of a version, which has at least 32 characters.
-_VERSION = "VERSION"
+_PAGE = root() / "docs/runbooks/door-platform-keys-late.md"
 
 
 @pytest.mark.parametrize("operation", ["describe-secret", "update-secret-version-stage", "rotate-secret"])
@@ -27,6 +24,11 @@ def test_the_label_that_is_taken_away_is_that_of_a_pending_version() -> None:
     assert "MoveToVersionId" not in asked
 
 
+def test_the_tag_that_is_listed_is_that_of_the_secrets() -> None:
+    (listed,) = _asked("list-secrets").parameters()["Filters"]
+    assert listed == {"Key": "tag-key", "Values": [OWNER_TAG]}
+
+
 def _asked(operation: str) -> AwsCommand:
     (words,) = (words for words in commands(_PAGE) if words[:3] == ["aws", "secretsmanager", operation])
-    return AwsCommand.of([str(uuid.UUID(int=0)) if word == _VERSION else word for word in words])
+    return AwsCommand.of(words)
