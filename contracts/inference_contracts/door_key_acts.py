@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from typing import Final
 
 from inference_contracts.door_audit import Act, Actor, AuditLog
-from inference_contracts.door_configuration import DoorBudget, DoorTeam
+from inference_contracts.door_configuration import NANO, DoorBudget, DoorTeam
 from inference_contracts.door_key_table import (
     BusyTableError,
     ChangedMeanwhileError,
@@ -87,6 +87,22 @@ class KeyRequest:
     """Its life in days. None for `DEFAULT_DAYS`, or less if the platform allows less."""
     budget: DoorBudget | None = None
     """Its own limits."""
+
+
+def key_budget(
+    *,
+    usd_per_day: float | None = None,
+    usd_per_month: float | None = None,
+    requests_per_minute: int | None = None,
+    tokens_per_minute: int | None = None,
+    requests_at_once: int | None = None,
+) -> DoorBudget | None:
+    """Return the limits of a key. None if there are none."""
+    day, month = (None if usd is None else round(usd * NANO) for usd in (usd_per_day, usd_per_month))
+    budget = DoorBudget(
+        "key", "", day, month, requests_per_minute, tokens_per_minute, requests_at_once=requests_at_once
+    )
+    return None if budget == DoorBudget("key", "") else budget
 
 
 @dataclass(frozen=True, slots=True)
@@ -324,6 +340,7 @@ def _budget_problems(budget: DoorBudget | None) -> Iterator[str]:
         "dollars per month": budget.nano_per_month,
         "requests per minute": budget.requests_per_minute,
         "tokens per minute": budget.tokens_per_minute,
+        "requests at once": budget.requests_at_once,
     }
     for name, limit in limits.items():
         if limit is not None and limit <= 0:

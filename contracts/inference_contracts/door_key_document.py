@@ -58,6 +58,7 @@ def _budget_document(budget: DoorBudget) -> dict[str, Any]:
         "usdPerMonth": _usd(budget.nano_per_month),
         "requestsPerMinute": budget.requests_per_minute,
         "tokensPerMinute": budget.tokens_per_minute,
+        "requestsAtOnce": budget.requests_at_once,
     }
 
 

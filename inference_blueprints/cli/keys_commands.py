@@ -10,7 +10,6 @@ import typer
 from inference_blueprints.cli.options import NameOrPath, Output, OutputOption, print_json, print_progress
 
 if TYPE_CHECKING:
-    from inference_contracts.door_configuration import DoorBudget
     from inference_contracts.door_key_acts import KeyChange
     from inference_contracts.door_keys import KeyRecord
 
@@ -56,6 +55,9 @@ def create(
     tokens_per_minute: Annotated[
         int | None, typer.Option("--tokens-per-minute", min=1, help="Most tokens in a minute.")
     ] = None,
+    requests_at_once: Annotated[
+        int | None, typer.Option("--requests-at-once", min=1, help="Most requests in progress at once.")
+    ] = None,
     output: OutputOption = Output.TEXT,
 ) -> None:
     """Make a key. Its secret is printed on standard output, once."""
@@ -65,7 +67,7 @@ def create(
         key_acts,
         refusals_as_errors,
     )
-    from inference_contracts.door_key_acts import KeyRequest
+    from inference_contracts.door_key_acts import KeyRequest, key_budget
 
     request = KeyRequest(
         team=team,
@@ -73,7 +75,13 @@ def create(
         project=project,
         models=tuple(models) if models else None,
         days=days,
-        budget=_budget(usd_per_day, usd_per_month, requests_per_minute, tokens_per_minute),
+        budget=key_budget(
+            usd_per_day=usd_per_day,
+            usd_per_month=usd_per_month,
+            requests_per_minute=requests_per_minute,
+            tokens_per_minute=tokens_per_minute,
+            requests_at_once=requests_at_once,
+        ),
     )
     now = time.time()
     blueprint = load_blueprint(name_or_path).blueprint
@@ -150,21 +158,6 @@ def revoke(name_or_path: NameOrPath, key: KeyArgument, output: OutputOption = Ou
         acts = key_acts(load_blueprint(name_or_path).blueprint)
         change = acts.revoke(key, now=now)
     _show(change, output, now)
-
-
-def _budget(
-    usd_per_day: float | None,
-    usd_per_month: float | None,
-    requests_per_minute: int | None,
-    tokens_per_minute: int | None,
-) -> DoorBudget | None:
-    """Return the limits of a key. None if there are none."""
-    from inference_contracts.door_configuration import NANO, DoorBudget
-
-    days, months = (None if usd is None else round(usd * NANO) for usd in (usd_per_day, usd_per_month))
-    if {days, months, requests_per_minute, tokens_per_minute} == {None}:
-        return None
-    return DoorBudget("key", "", days, months, requests_per_minute, tokens_per_minute)
 
 
 def _show(change: KeyChange, output: Output, now: float) -> None:

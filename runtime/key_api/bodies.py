@@ -8,8 +8,7 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from inference_contracts.door_configuration import NANO, DoorBudget
-from inference_contracts.door_key_acts import KeyRequest, KeyRequestError
+from inference_contracts.door_key_acts import KeyRequest, KeyRequestError, key_budget
 
 #: Bytes of a body: far above the longest request.
 _LONGEST: Final = 64 * 1024
@@ -60,6 +59,7 @@ _BUDGET_FIELDS: Final[Mapping[str, tuple[_Check, str]]] = {
     "usdPerMonth": _NUMBER,
     "requestsPerMinute": _COUNT,
     "tokensPerMinute": _COUNT,
+    "requestsAtOnce": _COUNT,
 }
 _ROTATION_FIELDS: Final[Mapping[str, tuple[_Check, str]]] = {
     "overlapHours": _COUNT,
@@ -88,7 +88,7 @@ def key_request(body: Mapping[str, Any], *, team: str) -> KeyRequest:
     team: The team if the body names none.
     """
     problems = _problems(body, _KEY_FIELDS, "")
-    limits = body.get("budget")
+    limits = body.get("budget") or {}
     if isinstance(limits, dict):
         problems += _problems(limits, _BUDGET_FIELDS, "budget.")
     if problems:
@@ -100,7 +100,13 @@ def key_request(body: Mapping[str, Any], *, team: str) -> KeyRequest:
         project=body.get("project"),
         models=None if models is None else tuple(models),
         days=body.get("days"),
-        budget=_budget(limits) if limits else None,
+        budget=key_budget(
+            usd_per_day=limits.get("usdPerDay"),
+            usd_per_month=limits.get("usdPerMonth"),
+            requests_per_minute=limits.get("requestsPerMinute"),
+            tokens_per_minute=limits.get("tokensPerMinute"),
+            requests_at_once=limits.get("requestsAtOnce"),
+        ),
     )
 
 
@@ -127,13 +133,3 @@ def _problems(values: Mapping[str, Any], fields: Mapping[str, tuple[_Check, str]
             shown = json.dumps(value)[:80]
             problems.append(f"{prefix}{name}: got {shown}, must be {allowed}")
     return problems
-
-
-def _budget(limits: Mapping[str, Any]) -> DoorBudget | None:
-    """Return limits. None if all are missing."""
-    days, months = (
-        None if limits.get(name) is None else round(limits[name] * NANO)
-        for name in ("usdPerDay", "usdPerMonth")
-    )
-    found = (days, months, limits.get("requestsPerMinute"), limits.get("tokensPerMinute"))
-    return None if set(found) == {None} else DoorBudget("key", "", *found)

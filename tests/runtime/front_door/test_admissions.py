@@ -30,6 +30,7 @@ from front_door.wrong_keys import WrongKeys
 
 from inference_contracts import door_headers
 from inference_contracts.door_configuration import DoorBudget, DoorConfiguration
+from inference_contracts.door_key_acts import key_budget
 from inference_contracts.door_keys import key_hash, new_key
 from inference_contracts.door_ledger import Windows, windows_at
 from inference_contracts.usage_record import UsageRecord
@@ -186,14 +187,19 @@ def test_callers_invent_a_bounded_number_of_projects(
     assert client.ttl(TEAM) == -1
 
 
+@pytest.mark.parametrize("own", [False, True])
 def test_a_caller_with_too_many_requests_in_progress_is_told_so(
-    shared_store: ValkeyServer, client: Any
+    shared_store: ValkeyServer, client: Any, *, own: bool
 ) -> None:
-    """Red if the message speaks of a budget that begins anew, or clients do not ask again by themselves."""
-    budget = DoorBudget("key", "*", requests_at_once=1)
+    """Red if the message speaks of a budget that begins anew, or clients do not ask again by themselves.
+
+    own: Whether the key has the limit of its own, as `blueprints keys create` sets it.
+    """
+    every = [] if own else [DoorBudget("key", "*", requests_at_once=1)]
+    limits = {"budget": key_budget(requests_at_once=1)} if own else {}
 
     async def act(store: LedgerStore) -> None:
-        replica = Replica(store, a_configuration(budget))
+        replica = Replica(store, a_configuration(*every), **limits)
         await replica.ask()
         with pytest.raises(RefusedError) as refused:
             await replica.ask()

@@ -115,12 +115,15 @@ def test_a_key_of_the_callers_team(api: Api) -> None:
 
 
 def test_limits_of_a_key(api: Api) -> None:
-    made = api.made(budget={"usdPerDay": 1.5, "requestsPerMinute": 60, "usdPerMonth": None})
+    made = api.made(
+        budget={"usdPerDay": 1.5, "requestsPerMinute": 60, "requestsAtOnce": 4, "usdPerMonth": None}
+    )
     stored = api.platform.table.get(made["id"])
     assert stored is not None
     assert stored.budget is not None
     assert (stored.budget.nano_per_day, stored.budget.requests_per_minute) == (1_500_000_000, 60)
-    assert stored.budget.nano_per_month is None
+    assert (stored.budget.requests_at_once, stored.budget.nano_per_month) == (4, None)
+    assert made["budget"]["requestsAtOnce"] == 4
 
 
 def test_secrets_are_shown_once(api: Api) -> None:

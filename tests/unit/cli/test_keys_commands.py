@@ -94,7 +94,7 @@ def test_only_the_secret_is_on_standard_output(run: Run, caplog: pytest.LogCaptu
 
 
 def test_the_document_has_the_key_and_no_hash(run: Run, clients: dict[str, Any]) -> None:
-    ran = run(*CREATE, "--project", "web", "--usd-per-month", "12.5", "-o", "json")
+    ran = run(*CREATE, "--project", "web", "--usd-per-month", "12.5", "--requests-at-once", "4", "-o", "json")
     document = json.loads(ran.out)
     digits = key_hash(document.pop("secret"))
     assert digits[:16] not in ran.out
@@ -104,6 +104,7 @@ def test_the_document_has_the_key_and_no_hash(run: Run, clients: dict[str, Any])
         "usdPerMonth": 12.5,
         "requestsPerMinute": None,
         "tokensPerMinute": None,
+        "requestsAtOnce": 4,
     }
     assert (document["project"], document["createdBy"], document["state"]) == ("web", tables.ADMIN, "valid")
     listed = json.loads(run("keys", "list", "door.yaml", "-o", "json").out)
