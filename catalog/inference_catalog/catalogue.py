@@ -90,11 +90,6 @@ class Catalogue:
         return self._entries("architectures.json", "architectures", Architecture)
 
     @cached_property
-    def uncounted_architectures(self) -> Mapping[str, str]:
-        """Reason why a model class cannot be counted, by name."""
-        return MappingProxyType(dict(self._json("architectures.json")["uncounted"]))
-
-    @cached_property
     def answer_formats(self) -> Mapping[str, AnswerFormat]:
         """Format of answers by name."""
         path = self.directory / "answer_formats.json"

@@ -22,18 +22,71 @@ class Architecture:
     """Source of these facts."""
     defaults: Mapping[str, Any] = field(default_factory=dict)
     """Values of the fields that a ``config.json`` may leave out, as in the class of its configuration."""
-    attention: Literal["gqa", "mla"] = "gqa"
-    """``gqa``: keys and values per head; ``mla``: one latent vector per token."""
+    attention: Literal["gqa", "mla", "packed"] = "gqa"
+    """``gqa``: keys and values per head; ``mla``: one latent vector per token; ``packed``: one latent vector
+    per token in a window, and one for several older tokens (DeepSeek V4)."""
+    state: Literal["", "gatedDelta", "kimiDelta", "mamba", "mamba2"] = ""
+    """What its layers without attention to tokens keep per request; empty if it has none of them."""
     bias: Literal["qkv", "qkvo"] = "qkvo"
     """Projections that have a bias if ``attention_bias`` is true."""
-    windows: Literal["none", "all", "pattern", "late"] = "none"
-    """Layers to which ``sliding_window`` applies if the file has no ``layer_types``: ``none``, ``all``, every
-    layer except each ``sliding_window_pattern``-th (``pattern``), or those from ``max_window_layers`` on if
-    ``use_sliding_window`` is true (``late``)."""
+    pattern: Literal[
+        "none", "all", "pattern", "late", "interval", "period", "chunks", "alone", "listed", "flags", "state"
+    ] = "none"
+    """How the kinds of its layers follow from the file if it has no ``layer_types``. ``none``: all attend to
+    every token; ``all``: all have the window ``sliding_window``; ``pattern``: all except each
+    ``sliding_window_pattern``-th; ``late``: those from ``max_window_layers`` on if ``use_sliding_window`` is
+    true; ``interval``: all keep a state except each ``full_attention_interval``-th; ``period``: by
+    ``attn_layer_period``; ``chunks``: all attend to a chunk except each ``no_rope_layer_interval``-th;
+    ``alone``: by ``hybrid_override_pattern``; ``listed``: by ``linear_attn_config``; ``flags``: by
+    ``hybrid_layer_pattern``; ``state``: all keep a state."""
+    prefix: str = "model"
+    """First part of the names of its weights in a checkpoint."""
+    attention_path: str = "self_attn"
+    """Name of the attention module in a layer."""
+    state_path: str = ""
+    """Name of the module that keeps a state."""
+    output_gate: bool = False
+    """Whether attention has a gate as wide as its queries, unless ``attn_output_gate`` says otherwise."""
     feed_forward: str = "mlp"
-    """Name of the feed-forward module in a layer of experts."""
+    """Name of the feed-forward module in a layer of experts; empty if the experts stand in the layer."""
+    dense_path: str = "mlp"
+    """Name of the feed-forward module in a layer without experts."""
+    dense_width: str = ""
+    """Field of the width of that module, where a family has one of its own."""
+    dense_beside_experts: bool = False
+    """Whether layers of experts also have that module."""
+    gated: bool = True
+    """Whether feed-forward modules have three matrices; false for two."""
+    shared_expert: str = "shared_experts"
+    """Name of the shared expert in the feed-forward module; with a dot before it, in the layer."""
+    shared_expert_gate: bool = False
+    """Whether the shared expert has a gate of one value per token."""
+    latent_names: tuple[str, str] | None = None
+    """Names of the projections before and after experts that read smaller vectors, if checkpoints quantise
+    them."""
     expert_bias: bool = False
     """Whether experts and their router have biases."""
+    has_biases: bool = False
+    """Whether every projection has a bias."""
+    prediction_field: str = ""
+    """Further field with the number of its layers for multi-token prediction."""
+    prediction_path: str = ""
+    """Path of the layers for multi-token prediction; empty if they follow the other layers."""
+    encoder: bool = False
+    """Whether it reads a whole text at once, caches nothing, and has no output layer."""
+    positions: bool = False
+    """Whether it has a table of ``max_position_embeddings`` vectors."""
+    head: Literal["output", "pooled", "none"] = "output"
+    """What follows the last layer: an output layer, a small classifier, or nothing."""
+    tasks: tuple[str, ...] = ("generate", "embed")
+    """Tasks of the blueprint for which it is."""
+    projector: Literal["merger", "pixtral", "llama4", "minimax", "linear"] = "merger"
+    """How image vectors become vectors of the language model."""
+    gated_vision: bool = False
+    """Whether the feed-forward modules of its vision part have three matrices."""
+    states_per_request: int = 0
+    page_alignment: int = 0
+    """`states_per_request`, `page_alignment`: As in ``CacheSettings``; 0 for its defaults."""
     splits_by_image: bool = False
     scales_to_pixels: bool = False
     """`splits_by_image`, `scales_to_pixels`: As in ``Vision``."""

@@ -79,9 +79,9 @@ def describe_draft(
         "layers": shape.layers,
         "hidden_size": shape.hidden_size,
         "vocabulary_size": shape.vocabulary_size,
-        "attention_heads": shape.attention_heads,
-        "kv_heads": shape.kv_heads,
-        "head_size": shape.head_size,
+        "attention_heads": shape.heads.queries,
+        "kv_heads": shape.heads.keys,
+        "head_size": shape.heads.size,
         "attention": "gqa",
         "kv_latent_size": 0,
         "index_head_size": 0,
@@ -120,7 +120,7 @@ def _read_layers(whole: ConfigFields) -> int:
 
 def _matrices(shape: TextShape, *, first_reads: int) -> int:
     """Return the parameters of the layers' projections; the first layer reads several hidden vectors."""
-    query, key = shape.attention_heads * shape.head_size, shape.kv_heads * shape.head_size
+    query, key = shape.heads.queries * shape.heads.size, shape.heads.keys * shape.heads.size
     reading = (query + 2 * key) * shape.hidden_size
     other = query * shape.hidden_size + 3 * shape.dense_width * shape.hidden_size
     return shape.layers * (reading + other) + (first_reads - 1) * reading

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import fnmatch
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
 
-from inference_catalog.configurations.config_fields import Architecture, ConfigFields
-from inference_catalog.configurations.text_shape import TextShape
+from inference_catalog.configurations.config_fields import ConfigFields
+from inference_catalog.configurations.layer_parts import WeightModule
+from inference_catalog.configurations.weight_modules import WeightModules
 from inference_catalog.configurations.weight_schemes import (
     MXFP4,
     PLAIN,
@@ -19,135 +20,6 @@ from inference_catalog.configurations.weight_schemes import (
     packed_scheme,
 )
 from inference_contracts.records import dataclass
-
-# Lists the weight matrices of a model, with the names that quantisation settings use.
-
-
-@dataclass(frozen=True, slots=True)
-class WeightModule:
-    """A weight matrix of a layer."""
-
-    name: str
-    """Name in the checkpoint, such as ``model.layers.0.self_attn.q_proj``."""
-    parameters: int
-    """Its parameters, of all experts together for the matrix of experts."""
-    is_expert: bool = False
-    """Whether it belongs to routed experts."""
-
-
-@dataclass(frozen=True, slots=True)
-class WeightModules:
-    """The parameters of a language model."""
-
-    matrices: tuple[WeightModule, ...]
-    """The projections of attention and feed-forward layers. Checkpoints may quantise them."""
-    other_parameters: int
-    """Embeddings, norms, routers and biases, which stay in 16 bits."""
-
-    @property
-    def total(self) -> int:
-        """All parameters."""
-        return self.other_parameters + sum(each.parameters for each in self.matrices)
-
-    @property
-    def expert_parameters(self) -> int:
-        """Parameters of routed experts."""
-        return sum(each.parameters for each in self.matrices if each.is_expert)
-
-
-def language_modules(shape: TextShape, architecture: Architecture) -> WeightModules:
-    """List the parameters that an engine loads, without layers for multi-token prediction."""
-    embeddings = shape.vocabulary_size * shape.hidden_size * (1 if shape.tied else 2)
-    others = embeddings + (2 * shape.layers + 1) * shape.hidden_size
-    matrices: list[WeightModule] = []
-    for index in range(shape.layers):
-        matrices += _layer(shape, architecture, index, index)
-        others += _plain(shape, architecture, index)
-    return WeightModules(tuple(matrices), others)
-
-
-def prediction_modules(shape: TextShape, architecture: Architecture) -> WeightModules:
-    """List the parameters of the layers for multi-token prediction, which share both embeddings.
-
-    Each is a layer like the last one, behind a projection of two hidden vectors to one (DeepSeek-V3,
-    arXiv:2412.19437, section 2.2).
-    """
-    matrices: list[WeightModule] = []
-    others = 0
-    for added in range(shape.predicted_layers):
-        matrices += _layer(shape, architecture, shape.layers - 1, shape.layers + added)
-        others += _plain(shape, architecture, shape.layers - 1)
-        others += 2 * shape.hidden_size * shape.hidden_size + 5 * shape.hidden_size
-    return WeightModules(tuple(matrices), others)
-
-
-def _layer(shape: TextShape, architecture: Architecture, like: int, index: int) -> Iterator[WeightModule]:
-    """Yield the matrices of layer `index`, which is built like layer `like`."""
-    prefix = f"model.layers.{index}"
-    attention = _latent_attention(shape) if shape.latent else _grouped_attention(shape)
-    for name, parameters in attention:
-        yield WeightModule(f"{prefix}.self_attn.{name}", parameters)
-    if shape.indexer and shape.latent and shape.indexer.layers[like]:
-        size = shape.indexer.heads * shape.indexer.head_size
-        query = (shape.latent.query_rank or shape.hidden_size) * size
-        yield WeightModule(f"{prefix}.self_attn.indexer.wq_b", query)
-        yield WeightModule(f"{prefix}.self_attn.indexer.wk", shape.hidden_size * shape.indexer.head_size)
-    experts, width = shape.experts, shape.hidden_size
-    if experts is None or not experts.layers[like]:
-        yield from _feed_forward(f"{prefix}.mlp", width * shape.dense_width)
-        return
-    path = f"{prefix}.{architecture.feed_forward}"
-    names = ("w1", "w3", "w2") if architecture.feed_forward == "block_sparse_moe" else None
-    yield from _feed_forward(
-        f"{path}.experts.0", experts.count * width * experts.width, names=names, is_expert=True
-    )
-    if experts.shared_width:
-        yield from _feed_forward(f"{path}.shared_experts", width * experts.shared_width)
-
-
-def _feed_forward(
-    path: str, parameters: int, *, names: tuple[str, ...] | None = None, is_expert: bool = False
-) -> Iterator[WeightModule]:
-    for name in names or ("gate_proj", "up_proj", "down_proj"):
-        yield WeightModule(f"{path}.{name}", parameters, is_expert)
-
-
-def _grouped_attention(shape: TextShape) -> Iterator[tuple[str, int]]:
-    query = shape.hidden_size * shape.attention_heads * shape.head_size
-    key = shape.hidden_size * shape.kv_heads * shape.head_size
-    yield from (("q_proj", query), ("k_proj", key), ("v_proj", key), ("o_proj", query))
-
-
-def _latent_attention(shape: TextShape) -> Iterator[tuple[str, int]]:
-    """Yield the projections of multi-head latent attention (DeepSeek-V2, arXiv:2405.04434)."""
-    latent, heads, hidden = shape.latent, shape.attention_heads, shape.hidden_size
-    if latent is None:
-        return
-    query_size = heads * (latent.plain_size + latent.rope_size)
-    if latent.query_rank:
-        yield "q_a_proj", hidden * latent.query_rank
-        yield "q_b_proj", latent.query_rank * query_size
-    else:
-        yield "q_proj", hidden * query_size
-    yield "kv_a_proj_with_mqa", hidden * (latent.latent_rank + latent.rope_size)
-    yield "kv_b_proj", latent.latent_rank * heads * (latent.plain_size + latent.value_size)
-    yield "o_proj", heads * latent.value_size * hidden
-
-
-def _plain(shape: TextShape, architecture: Architecture, like: int) -> int:
-    """Return the biases and the router of a layer."""
-    count = 0
-    if shape.has_bias and shape.latent is None:
-        count += (shape.attention_heads + 2 * shape.kv_heads) * shape.head_size
-        count += shape.hidden_size if architecture.bias == "qkvo" else 0
-    if shape.indexer and shape.indexer.layers[like]:
-        count += shape.hidden_size * shape.indexer.heads
-    if shape.experts and shape.experts.layers[like]:
-        count += shape.experts.count * shape.hidden_size
-        if architecture.expert_bias:
-            count += shape.experts.count * (2 * shape.experts.width + shape.hidden_size)
-    return count
-
 
 _REGULAR = "re:"
 _MAX_PATTERN = 300
@@ -275,7 +147,8 @@ def read_scheme(whole: ConfigFields, exported: ConfigFields | None) -> SchemeOf:
         known = ", ".join(_METHODS)
         settings.wrong("quant_method", f"one of {known}; the size of others is not counted here")
         return _always(PLAIN)
-    return _METHODS[method](settings)
+    scheme_of = _METHODS[method](settings)
+    return _of_experts(whole, settings, scheme_of) if method == "fp8" else scheme_of
 
 
 def quantisation_method(whole: ConfigFields, exported: ConfigFields | None) -> str:
@@ -313,7 +186,23 @@ def _experts_in_mxfp4(settings: ConfigFields) -> SchemeOf:
 
 
 def _fp8(settings: ConfigFields) -> SchemeOf:
-    return _except(_ignored(settings), _always(fp8_scheme(settings)))
+    ignored = _ignored(settings, ("ignored_layers", "modules_to_not_convert"))
+    return _except(ignored, _always(fp8_scheme(settings)))
+
+
+def _of_experts(whole: ConfigFields, settings: ConfigFields, scheme_of: SchemeOf) -> SchemeOf:
+    """Return the schemes of a checkpoint in FP8 whose experts have fewer bits (DeepSeek V4).
+
+    ``models/deepseek_v4/quant_config.py`` of vLLM 0.31.0 reads ``moe_quant_algo`` beside the method, and
+    ``expert_dtype`` in the file.
+    """
+    if settings.has("moe_quant_algo"):
+        own = modelopt_scheme(settings, "moe_quant_algo")
+    elif whole.value("expert_dtype") == "fp4":
+        own = MXFP4
+    else:
+        return scheme_of
+    return lambda module: own if module.is_expert else scheme_of(module)
 
 
 def _awq(settings: ConfigFields) -> SchemeOf:
@@ -377,9 +266,9 @@ def _modelopt(settings: ConfigFields) -> SchemeOf:
     return _except(_ignored(settings), scheme_of)
 
 
-def _ignored(settings: ConfigFields) -> ModulePatterns:
+def _ignored(settings: ConfigFields, names: tuple[str, ...] = _IGNORED_FIELDS) -> ModulePatterns:
     """Return the modules that stay in 16 bits. The name of the list depends on the tool."""
-    name = next((each for each in _IGNORED_FIELDS if settings.has(each)), _IGNORED_FIELDS[0])
+    name = next((each for each in names if settings.has(each)), names[0])
     return ModulePatterns(settings.items(name, str), settings, name)
 
 

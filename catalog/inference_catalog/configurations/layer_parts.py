@@ -1,0 +1,56 @@
+"""What one layer of a model holds: weight matrices, other parameters, and what it caches for a request."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from inference_catalog.cached_layers import CachedLayers
+from inference_contracts.records import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class WeightModule:
+    """A weight matrix of a layer."""
+
+    name: str
+    """Name in the checkpoint, such as ``model.layers.0.self_attn.q_proj``; in a part, the end of it."""
+    parameters: int
+    """Its parameters, of all experts together for the matrix of experts."""
+    is_expert: bool = False
+    """Whether it belongs to routed experts."""
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A part of a layer, or a whole layer."""
+
+    matrices: tuple[WeightModule, ...] = ()
+    """Projections, which checkpoints may quantise. Their names start behind ``model.layers.0.``."""
+    plain: int = 0
+    """Norms, routers, biases and other parameters, which stay in 16 bits."""
+    cached: tuple[CachedLayers, ...] = ()
+    """What one layer caches; empty for a part without attention."""
+
+
+def matrices(path: str, **sizes: int) -> tuple[WeightModule, ...]:
+    """Return the matrices of a module.
+
+    Parameters
+    ----------
+    path
+        Name of the module in its layer, such as ``self_attn``; empty if the matrices stand in the layer.
+    sizes
+        Parameters by the matrix's name. Those without parameters are left out.
+    """
+    start = f"{path}." if path else ""
+    return tuple(WeightModule(f"{start}{name}", size) for name, size in sizes.items() if size)
+
+
+def joined(parts: Iterable[Part]) -> Part:
+    """Return the parts of a layer as one."""
+    each = tuple(parts)
+    return Part(
+        tuple(matrix for part in each for matrix in part.matrices),
+        sum(part.plain for part in each),
+        tuple(group for part in each for group in part.cached),
+    )

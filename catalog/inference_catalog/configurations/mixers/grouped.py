@@ -1,0 +1,115 @@
+"""Attention with keys and values per head: whole, in windows or chunks, with other heads in some layers."""
+
+from __future__ import annotations
+
+from inference_catalog.cached_layers import CachedLayers
+from inference_catalog.configurations.config_fields import Architecture, ConfigFields
+from inference_catalog.configurations.layer_kinds import AttentionKind
+from inference_catalog.configurations.layer_parts import Part, matrices
+from inference_contracts.records import dataclass
+
+_PLAIN_BYTES = 2
+#: Tokens of the smallest block of MiniMax's sparse attention (``models/minimax_m3`` of vLLM 0.31.0).
+_SPARSE_BLOCK = 128
+
+
+@dataclass(frozen=True, slots=True)
+class Heads:
+    """Heads of a layer; `value_size` is 0 if values are as long as keys."""
+
+    queries: int
+    keys: int
+    size: int
+    value_size: int = 0
+
+    @property
+    def values(self) -> int:
+        """Length of a value."""
+        return self.value_size or self.size
+
+
+def read_heads(fields: ConfigFields, architecture: Architecture, kind: AttentionKind) -> Heads:
+    """Return the heads of layers of a kind.
+
+    Layers with a window may have fields that start with ``swa`` (MiMo-V2), layers without one fields that
+    name them ``global`` (``gemma4_layer_config`` of vLLM 0.31.0).
+
+    Parameters
+    ----------
+    fields
+        The language model's fields.
+    architecture
+        The class that the file names.
+    kind
+        Kind of the layers.
+    """
+    hidden = fields.number("hidden_size")
+    is_window = kind == "window"
+    queries = fields.number(*(("swa_num_attention_heads",) if is_window else ()), "num_attention_heads")
+    own_keys = fields.flag("attention_k_eq_v") and kind == "full"
+    first = ("swa_num_key_value_heads",) if is_window else ("num_global_key_value_heads",) if own_keys else ()
+    keys = fields.number(*first, "num_key_value_heads", default=queries)
+    own_size = {"window": "swa_head_dim", "full": "global_head_dim"}.get(kind, "head_dim")
+    size_names = (own_size, "head_dim", "attention_head_dim")
+    has_size = any(fields.value(each) is not None for each in size_names)
+    if not has_size and hidden % queries:
+        fields.report(f"got hidden_size {hidden} and {queries} attention heads; give 'head_dim'")
+    if queries % keys:
+        fields.report(f"got {queries} attention heads and {keys} KV heads, which must divide them")
+    size = fields.number(*size_names, default=max(1, hidden // queries))
+    value_names = (*(("swa_v_head_dim",) if is_window else ()), "v_head_dim")
+    values = fields.number(*value_names, default=size) if architecture.pattern == "flags" else size
+    return Heads(queries, keys, size, 0 if values == size else values)
+
+
+def grouped(fields: ConfigFields, architecture: Architecture, kind: AttentionKind, index: int) -> Part:
+    """Return the attention of a layer; the last ``num_kv_shared_layers`` read what earlier ones cache."""
+    heads, hidden = read_heads(fields, architecture, kind), fields.number("hidden_size")
+    shared = fields.number("num_kv_shared_layers", default=0, minimum=0, null=True)
+    shares = shared and index >= fields.number("num_hidden_layers") - shared
+    gate = 2 if fields.flag("attn_output_gate", default=architecture.output_gate) else 1
+    key, value = (0, 0) if shares else (hidden * heads.keys * heads.size, hidden * heads.keys * heads.values)
+    found = matrices(
+        architecture.attention_path,
+        q_proj=gate * hidden * heads.queries * heads.size,
+        k_proj=key,
+        v_proj=value,
+        o_proj=hidden * heads.queries * heads.values,
+    )
+    plain = 0
+    if fields.flag("attention_bias", default=architecture.has_biases):
+        plain = (heads.queries + 2 * heads.keys) * heads.size
+        plain += hidden if architecture.bias == "qkvo" else 0
+    if architecture.encoder or shares:
+        return Part(found, plain, () if architecture.encoder else (CachedLayers(1, "none"),))
+    own = _cached(fields, kind, heads)
+    sparse = fields.section("sparse_attention_config")
+    chosen = sparse.items("sparse_attention_freq", int) if sparse else []
+    if sparse and chosen and chosen[min(index, len(chosen) - 1)]:
+        return _with_index(Part(found, plain, (own,)), sparse, architecture.attention_path, hidden)
+    return Part(found, plain, (own,))
+
+
+def _cached(fields: ConfigFields, kind: AttentionKind, heads: Heads) -> CachedLayers:
+    names = {"window": "sliding_window", "chunk": "attention_chunk_size"}
+    window = fields.number(names[kind], default=8192 if kind == "chunk" else None) if kind in names else 0
+    block = _SPARSE_BLOCK if fields.has("sparse_attention_config") else 16
+    return CachedLayers(
+        1,
+        kind,
+        kv_heads=heads.keys,
+        head_size=heads.size,
+        value_size=heads.value_size,
+        window=window,
+        block=block,
+    )
+
+
+def _with_index(part: Part, sparse: ConfigFields, path: str, hidden: int) -> Part:
+    """Add the projections and the cache of MiniMax's index, which is one key per token in 16 bits."""
+    size, heads = sparse.number("sparse_index_dim"), sparse.number("sparse_num_index_heads")
+    found = matrices(path, index_q_proj=hidden * heads * size, index_k_proj=hidden * size)
+    keys = CachedLayers(
+        1, "latent", head_size=size, fixed_bytes=_PLAIN_BYTES * size, block=_SPARSE_BLOCK, own=False
+    )
+    return Part(part.matrices + found, part.plain, (*part.cached, keys))

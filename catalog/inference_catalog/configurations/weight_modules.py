@@ -1,0 +1,54 @@
+"""Lists the weights of a model, with the names that quantisation settings use."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from inference_catalog.configurations.config_fields import Architecture
+from inference_catalog.configurations.layer_parts import Part, WeightModule
+from inference_catalog.configurations.text_shape import TextShape
+from inference_contracts.records import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class WeightModules:
+    """The parameters of a language model."""
+
+    matrices: tuple[WeightModule, ...]
+    """The projections of attention and feed-forward layers. Checkpoints may quantise them."""
+    other_parameters: int
+    """Embeddings, norms, routers and biases, which stay in 16 bits."""
+
+    @property
+    def total(self) -> int:
+        """All parameters."""
+        return self.other_parameters + sum(each.parameters for each in self.matrices)
+
+    @property
+    def expert_parameters(self) -> int:
+        """Parameters of routed experts."""
+        return sum(each.parameters for each in self.matrices if each.is_expert)
+
+
+def language_modules(shape: TextShape, architecture: Architecture) -> WeightModules:
+    """List the parameters that an engine loads, without layers for multi-token prediction."""
+    return WeightModules(
+        tuple(_named(shape.parts, f"{architecture.prefix}.layers".removeprefix("."), 0)),
+        shape.tables + sum(part.plain for part in shape.parts),
+    )
+
+
+def prediction_modules(shape: TextShape, architecture: Architecture) -> WeightModules:
+    """List the parameters of the layers for multi-token prediction, which share both embeddings."""
+    own = architecture.prediction_path
+    path = own or f"{architecture.prefix}.layers".removeprefix(".")
+    return WeightModules(
+        tuple(_named(shape.predicted, path, 0 if own else shape.layers)),
+        sum(part.plain for part in shape.predicted),
+    )
+
+
+def _named(parts: Iterable[Part], path: str, first: int) -> Iterable[WeightModule]:
+    for index, part in enumerate(parts, first):
+        for each in part.matrices:
+            yield WeightModule(f"{path}.{index}.{each.name}", each.parameters, each.is_expert)
