@@ -10,6 +10,7 @@ import json
 from typing import Any, Final
 
 from inference_blueprints.render.envoy.parts import Document
+from inference_blueprints.render.front_door.places import BATCH_PATHS
 from inference_contracts import door_log
 from inference_contracts.records import dataclass
 
@@ -20,6 +21,15 @@ REFUSED: Final = "refused"
 NO_DECISION: Final = 500
 NOT_CHECKED: Final = "the front door cannot check the request; send it again"
 _FIRST_SERVER_ERROR: Final = 500
+#: The path has the stage of the batch API in front once a server was chosen, and not before.
+_OF_BATCH: Final[Document] = {
+    "header_filter": {
+        "header": {
+            "name": ":path",
+            "string_match": {"safe_regex": {"regex": rf"(/[^/]+)?({'|'.join(BATCH_PATHS)})([/?].*)?"}},
+        }
+    }
+}
 #: Flag of requests that `ext_authz` or `jwt_authn` has refused.
 _UNAUTHORIZED: Final = "UAEX"
 #: Namespace and key of what `jwt_authn` writes if a token is wrong.
@@ -34,10 +44,43 @@ class _Error:
     message: str
     flags: tuple[str, ...] = ()
     retry_after: int | None = None
+    of_batch: bool = False
+    """Whether it is for the paths of the batch API only."""
 
 
+#: Nothing took the request, or a server took it and has ended.
+_NOT_REACHED: Final = ("UH", "UF", "NC", "UO", "URX", "DF")
+_ENDED: Final = ("UC", "UR")
+_LOOK: Final = "look whether the request was done, else send it again"
 #: In the order in which they are looked for.
 _ERRORS: Final = (
+    _Error(
+        503,
+        "batch_unavailable",
+        "the batch API cannot be reached, or is not deployed yet; send the request again",
+        flags=_NOT_REACHED,
+        retry_after=2,
+        of_batch=True,
+    ),
+    _Error(
+        503,
+        "batch_unavailable",
+        f"the batch API has ended while it had the request; {_LOOK}",
+        flags=_ENDED,
+        of_batch=True,
+    ),
+    _Error(
+        504,
+        "batch_timeout",
+        f"the batch API has not answered in time; {_LOOK}",
+        of_batch=True,
+    ),
+    _Error(
+        502,
+        "bad_answer",
+        f"the answer of the batch API was not valid HTTP; {_LOOK}",
+        of_batch=True,
+    ),
     _Error(400, "bad_request", "the request is not valid HTTP; send it as HTTP/1.1"),
     _Error(404, "unknown_url", "there is nothing at this path", flags=("NR",)),
     _Error(
@@ -59,7 +102,7 @@ _ERRORS: Final = (
         503,
         "model_unavailable",
         "no server of the model can be reached; send the request again, or ask another model",
-        flags=("UH", "UF", "NC", "UO", "URX", "DF"),
+        flags=_NOT_REACHED,
         retry_after=2,
     ),
     # Without a time to come again: batch tells by it that a server had the request, and may have died of it.
@@ -67,7 +110,7 @@ _ERRORS: Final = (
         503,
         "model_unavailable",
         "the server of the model has ended while it had the request; send the request again",
-        flags=("UC", "UR"),
+        flags=_ENDED,
     ),
     _Error(
         504,
@@ -126,8 +169,10 @@ def local_replies() -> Document:
 
 
 def _where(error: _Error) -> Document:
-    status = _has_status(error.status)
-    return {"and_filter": {"filters": [status, _has_flag(*error.flags)]}} if error.flags else status
+    filters = [_has_status(error.status)]
+    filters += [_has_flag(*error.flags)] if error.flags else []
+    filters += [_OF_BATCH] if error.of_batch else []
+    return {"and_filter": {"filters": filters}} if filters[1:] else filters[0]
 
 
 def _written(error: _Error) -> Document:

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Final
 
 from inference_blueprints.render.envoy.parts import CertificateFiles, Peer
 from inference_contracts.records import dataclass
+
+#: Paths of the batch API, which has an authorizer of its own.
+BATCH_PATHS: Final = ("/v1/batches", "/v1/files", "/v1/uploads")
 
 
 @dataclass(frozen=True, slots=True)

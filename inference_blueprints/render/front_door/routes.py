@@ -8,7 +8,7 @@ from typing import Final
 from inference_blueprints.render.envoy.parts import Document
 from inference_blueprints.render.front_door import request_body
 from inference_blueprints.render.front_door.errors import JWT_NAMESPACE, direct
-from inference_blueprints.render.front_door.places import DoorPlaces
+from inference_blueprints.render.front_door.places import BATCH_PATHS, DoorPlaces
 from inference_blueprints.render.front_door.usage import ANSWER_FILTER
 from inference_contracts import door_headers, door_log
 
@@ -19,8 +19,6 @@ MODEL_PATHS: Final = (
 )
 #: Its answers are images in JSON: too large to wait for, and counted by the request.
 _IMAGES: Final = "/v1/images/generations"
-#: Paths of the batch API, which has an authorizer of its own.
-_BATCH_PATHS: Final = ("/v1/batches", "/v1/files", "/v1/uploads")
 BATCH_CLUSTER: Final = "batch"
 _MODELS: Final = "/v1/models"
 _BODY_FILTERS: Final = (request_body.READ, request_body.WRITE)
@@ -75,7 +73,7 @@ def door_routes(places: DoorPlaces, largest_body_bytes: int) -> Iterator[Documen
     yield {"match": {"path": _MODELS, **_method("GET")}, "route": to_target}
     yield {"match": {"prefix": f"{_MODELS}/", **_method("GET")}, "route": to_target}
     if places.batch:
-        for path in _BATCH_PATHS:
+        for path in BATCH_PATHS:
             yield {
                 "match": {"path_separated_prefix": path},
                 "route": {

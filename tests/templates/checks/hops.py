@@ -86,6 +86,20 @@ HOPS: Final = (
         ),
     ),
     Hop(
+        caller="front door",
+        target="batch API, for `/v1/files`, `/v1/uploads` and `/v1/batches`",
+        port="443",
+        admitted="the VPC, through the API's own endpoint",
+        authentication="what the caller has sent to the door, which the API's own authorizer checks",
+        tls="yes; the name of the API's endpoint, and a certificate for it",
+        tests=(
+            "tests/unit/render/front_door/test_batch_api.py::test_the_certificate_must_be_that_of_api_gateway_in_the_region",
+            "tests/unit/render/front_door/test_envoy.py::test_files_and_batches_go_to_the_batch_api_as_they_are",
+            "tests/runtime/batch/authorizer/test_authorizer.py::test_a_caller_of_no_team_is_told_so",
+            "tests/runtime/batch/authorizer/test_door_keys.py::test_a_key_with_limits_is_told_why",
+        ),
+    ),
+    Hop(
         caller="the front door, Prometheus and other callers that a deployment admits",
         target="frontends, routers and servers of `direct` behind a front door",
         port="8010",

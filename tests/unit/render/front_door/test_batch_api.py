@@ -16,7 +16,7 @@ from front_door.watched_configuration import WatchedConfiguration
 
 from inference_blueprints.render.envoy.parts import Peer
 from inference_blueprints.render.front_door.documents import door_documents
-from inference_blueprints.render.front_door.places import UpstreamPlace
+from inference_blueprints.render.front_door.places import BATCH_PATHS, UpstreamPlace
 from inference_contracts.door_object import BATCH_HOST
 from inference_local.processes.free_ports import free_ports
 from tests.unit.render.front_door.door_process import LOOPBACK, Door, reply
@@ -85,7 +85,11 @@ def test_the_api_is_reached_as_soon_as_its_name_is_known(tmp_path: Path) -> None
     watched = WatchedConfiguration(str(object_), Path(door.places.files), tmp_path, None, later)  # type: ignore[arg-type]
     watched.read()
     with api_served(port, certificate), door.running():
-        assert door.ask("GET", "/v1/files", headers=_KEY).status == 503
+        for path in BATCH_PATHS:
+            nowhere = door.ask("GET", path, headers=_KEY)
+            assert (nowhere.status, nowhere.code) == (503, "batch_unavailable")
+            assert "the batch API cannot be reached" in str(nowhere.body)
+            assert nowhere.headers["retry-after"] == "2"
         later.name = "localhost"
         watched.read()
         # Envoy reads two files, one after the other.
@@ -113,3 +117,5 @@ def test_the_certificate_must_be_that_of_api_gateway_in_the_region(
     assert answer.status == status
     if status == 200:
         assert json.loads(answer.body) == ["/prod/v1/files", name, "Bearer key"]
+    else:
+        assert answer.code == "batch_unavailable"

@@ -111,6 +111,16 @@ def test_files_and_batches_go_to_the_batch_api_as_they_are(door: Door, path: str
     assert len(door.policy.seen) == asked
 
 
+def test_a_batch_api_that_ends_with_a_request_is_no_model(door: Door) -> None:
+    """Red if a client reads that it may send an upload again, or that a model was asked."""
+    door.engine.answer = lambda handler, _: hang_up(handler)
+    answer = door.ask("POST", "/v1/files?purpose=batch", b"{}", {"content-type": "application/json"})
+    door.engine.answer = echoed
+    assert (answer.status, answer.code) == (503, "batch_unavailable")
+    assert "retry-after" not in answer.headers
+    assert "look whether the request was done" in str(answer.body)
+
+
 def test_the_policy_lists_models_to_the_caller_it_knows(door: Door) -> None:
     usual = door.policy.answer
     door.policy.answer = lambda handler, seen: reply(
