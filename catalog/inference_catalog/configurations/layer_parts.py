@@ -18,6 +18,8 @@ class WeightModule:
     """Its parameters, of all experts together for the matrix of experts."""
     is_expert: bool = False
     """Whether it belongs to routed experts."""
+    is_output: bool = False
+    """Whether it is the output layer, which stays in 16 bits unless a list of layers names it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -122,6 +122,7 @@ def weight_sizes(modules: WeightModules, scheme_of: SchemeOf) -> WeightSizes:
         total += size
         experts += size if module.is_expert else 0
         parameters[scheme] = parameters.get(scheme, 0) + module.parameters
+    total += modules.output.parameters * scheme_of(modules.output).bytes_per_weight
     quantised = {scheme: count for scheme, count in parameters.items() if scheme is not PLAIN}
     maximum = max(quantised, key=lambda scheme: quantised[scheme], default=PLAIN)
     return WeightSizes(maximum, round(total), round(experts))
@@ -177,7 +178,7 @@ def _method(settings: ConfigFields) -> object:
 
 
 def _always(scheme: WeightScheme) -> SchemeOf:
-    return lambda module: scheme  # noqa: ARG005 -- every module has it
+    return lambda module: PLAIN if module.is_output else scheme
 
 
 def _experts_in_mxfp4(settings: ConfigFields) -> SchemeOf:
@@ -242,7 +243,8 @@ def _compressed(settings: ConfigFields) -> SchemeOf:
         settings.report("config_groups: is missing; it says how the weights are stored")
 
     def scheme_of(module: WeightModule) -> WeightScheme:
-        return next((scheme for patterns, scheme in chosen if patterns.match(module.name)), default)
+        found = (scheme for patterns, scheme in chosen if patterns.match(module.name))
+        return next(found, PLAIN if module.is_output else default)
 
     return _except(_ignored(settings), scheme_of)
 

@@ -60,7 +60,9 @@ class TextShape:
     predicted: tuple[Part, ...]
     """What each layer for multi-token prediction holds."""
     tables: int
-    """Parameters of embeddings, the output layer and the last norm."""
+    """Parameters of embeddings and the last norm, and of the classifier of a model that has one."""
+    output: int
+    """Parameters of the output layer; 0 if it is the embedding, or if there is none."""
 
     @property
     def layers(self) -> int:
@@ -80,7 +82,9 @@ def read_text_shape(whole: ConfigFields, architecture: Architecture) -> TextShap
     """
     fields = whole.section("text_config", architecture.defaults) or whole
     _refuse_others(fields, architecture)
-    layers = fields.number("num_hidden_layers", maximum=MAX_LAYERS)
+    named = fields.value("layers_block_type")
+    listed = len(named) if isinstance(named, list) and named else None
+    layers = fields.number("num_hidden_layers", default=listed, maximum=MAX_LAYERS)
     kinds = _without_windows(fields, read_kinds(fields, architecture, layers))
     hidden_size = fields.number("hidden_size")
     networks = read_feed_forward(fields, architecture, tuple(kind for _, kind in kinds), hidden_size)
@@ -109,7 +113,10 @@ def read_text_shape(whole: ConfigFields, architecture: Architecture) -> TextShap
         context_length=fields.number("max_position_embeddings"),
         parts=tuple(read.layer(index) for index in range(layers)),
         predicted=tuple(read.prediction(layers + added) for added in range(predicted)),
-        tables=_tables(fields, whole, architecture, layers),
+        tables=_tables(fields, architecture, layers),
+        output=0
+        if architecture.head != "output" or _tied(fields, whole)
+        else fields.number("vocab_size") * hidden_size,
     )
 
 
@@ -134,10 +141,12 @@ class _Layers:
     def prediction(self, index: int) -> Part:
         """Return a layer for multi-token prediction.
 
-        It is a layer like the last one, or those of ``mtp_hybrid_override_pattern``, behind a projection of
-        two hidden vectors to one (DeepSeek-V3, arXiv:2412.19437, section 2.2).
+        It is a layer like the last one, or those of ``mtp_layers_block_type``, behind a projection of two
+        hidden vectors to one (DeepSeek-V3, arXiv:2412.19437, section 2.2).
         """
-        kinds = letter_kinds(self._fields, "mtp_hybrid_override_pattern") or (self._kinds[-1],)
+        names = ("mtp_layers_block_type", "mtp_hybrid_override_pattern")
+        given = next((each for each in names if self._fields.has(each)), names[0])
+        kinds = letter_kinds(self._fields, given) or (self._kinds[-1],)
         hidden = self._networks.hidden_size
         like = max((place for place, each in enumerate(self._kinds) if each[1] == "experts"), default=-1)
         like = len(self._kinds) - 1 if like < 0 else like
@@ -205,14 +214,12 @@ def _heads(
     return read_heads(fields, architecture, "window" if windows else "full")
 
 
-def _tables(fields: ConfigFields, whole: ConfigFields, architecture: Architecture, layers: int) -> int:
-    """Return the parameters of embeddings, of the output layer, and of the last norm."""
+def _tables(fields: ConfigFields, architecture: Architecture, layers: int) -> int:
+    """Return the parameters of embeddings, of the last norm, and of a classifier."""
     hidden, vocabulary = fields.number("hidden_size"), fields.number("vocab_size")
     found = vocabulary * hidden + hidden
-    if architecture.head == "output":
-        found += 0 if _tied(fields, whole) else vocabulary * hidden
-    elif architecture.head == "pooled":
-        found += hidden * hidden + hidden
+    if architecture.head == "pooled":
+        found += 2 * (hidden * hidden + hidden)  # in 32 bits
     if architecture.positions:
         found += fields.number("max_position_embeddings") * hidden
     inputs = _inputs_of_layers(fields)

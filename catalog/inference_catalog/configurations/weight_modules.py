@@ -18,11 +18,14 @@ class WeightModules:
     """The projections of attention and feed-forward layers. Checkpoints may quantise them."""
     other_parameters: int
     """Embeddings, norms, routers and biases, which stay in 16 bits."""
+    output: WeightModule
+    """The output layer; without parameters if it is the embedding."""
 
     @property
     def total(self) -> int:
         """All parameters."""
-        return self.other_parameters + sum(each.parameters for each in self.matrices)
+        matrices = sum(each.parameters for each in self.matrices)
+        return self.other_parameters + matrices + self.output.parameters
 
     @property
     def expert_parameters(self) -> int:
@@ -35,6 +38,7 @@ def language_modules(shape: TextShape, architecture: Architecture) -> WeightModu
     return WeightModules(
         tuple(_named(shape.parts, f"{architecture.prefix}.layers".removeprefix("."), 0)),
         shape.tables + sum(part.plain for part in shape.parts),
+        WeightModule("lm_head", shape.output, is_output=True),
     )
 
 
@@ -45,6 +49,7 @@ def prediction_modules(shape: TextShape, architecture: Architecture) -> WeightMo
     return WeightModules(
         tuple(_named(shape.predicted, path, 0 if own else shape.layers)),
         sum(part.plain for part in shape.predicted),
+        WeightModule("lm_head", 0, is_output=True),
     )
 
 

@@ -1,0 +1,100 @@
+"""What is counted from a config.json is what vLLM's own classes allocate: weights within 1 %, layers exactly.
+
+Half of the configurations were held out: they were first counted when their readers were done.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import inference_catalog as catalog
+from inference_catalog.cached_layers import CacheSettings
+from inference_catalog.catalogue import model_entry
+from inference_catalog.configurations.describe import describe
+
+ALLOCATED = json.loads(
+    Path(__file__).with_name("data").joinpath("allocated_by_vllm.json").read_text(encoding="utf-8")
+)["models"]
+ON_DEVICES = [(model, each) for model in ALLOCATED for each in model["allocated"]]
+FACTS = {"answer_format": None, "gated": False, "licence": "MIT", "source": "a test: none"}
+
+
+def counted(model: dict[str, Any]) -> catalog.Model:
+    return model_entry(model["name"], describe(model["configuration"]) | FACTS, Path("model.json"))
+
+
+def named(value: object) -> str:
+    match value:
+        case {"name": name}:
+            return str(name)
+        case {"tensorParallelSize": size}:
+            return f"TP {size}"
+        case _:
+            return ""
+
+
+@pytest.mark.parametrize("model", ALLOCATED, ids=named)
+def test_weights_are_those_that_vllm_allocates(model: dict[str, Any]) -> None:
+    """Devices hold some weights whole, so only one device holds exactly the model."""
+    entry = counted(model)
+    for each in model["allocated"]:
+        size = each["tensorParallelSize"]
+        if size == 1:
+            assert entry.weight_bytes == pytest.approx(each["weightBytes"], rel=0.01)
+        else:
+            assert entry.weight_bytes / size <= each["weightBytes"] * 1.01
+
+
+@pytest.mark.parametrize(("model", "allocated"), ON_DEVICES, ids=named)
+def test_layers_are_those_for_which_vllm_allocates_a_cache(
+    model: dict[str, Any], allocated: dict[str, Any]
+) -> None:
+    size = allocated["tensorParallelSize"]
+    found: Counter[tuple[str, int, int, int]] = Counter()
+    for group in counted(model).cached_layers:
+        is_state = group.kind == "state"
+        held = group.state_bytes(size) if is_state else int(group.entry_bytes(2, size))
+        if group.kind != "none":
+            found[group.kind, held, group.window, group.tokens_per_entry] += group.count
+    expected: Counter[tuple[str, int, int, int]] = Counter()
+    for each in allocated["layers"]:
+        key = (each["kind"], each["bytes"], each.get("window", 0), each.get("tokensPerEntry", 1))
+        expected[key] += each["count"]
+    assert found == expected
+
+
+def test_layers_for_prediction_are_counted_where_they_are_published() -> None:
+    predicted = {model["name"]: counted(model).predicted_layers for model in ALLOCATED}
+    assert {name for name, layers in predicted.items() if layers} == {
+        "Qwen/Qwen3.5-27B",
+        "Qwen/Qwen3.5-35B-A3B",
+        "Qwen/Qwen3.5-122B-A10B",
+        "Qwen/Qwen3.5-397B-A17B",
+        "deepseek-ai/DeepSeek-V4-Flash",
+        "deepseek-ai/DeepSeek-V4-Pro",
+        "nvidia/NVIDIA-Nemotron-3-Super-120B-A12B-FP8",
+        "nvidia/NVIDIA-Nemotron-3-Ultra-550B-A55B-BF16",
+    }
+    assert set(predicted.values()) == {0, 1}
+
+
+@pytest.mark.parametrize(
+    ("name", "settings"),
+    [
+        ("moonshotai/Kimi-K3", {"states_per_request": 3}),
+        ("deepseek-ai/DeepSeek-V4-Flash", {"page_alignment": 576}),
+    ],
+)
+def test_a_class_decides_about_its_cache_as_a_whole(name: str, settings: dict[str, int]) -> None:
+    cache = counted(next(model for model in ALLOCATED if model["name"] == name)).cache
+    assert {key: getattr(cache, key) for key in settings} == settings
+    assert counted(ALLOCATED[0]).cache == CacheSettings()
+
+
+def test_an_encoder_caches_nothing() -> None:
+    assert counted(next(model for model in ALLOCATED if model["name"] == "bge-m3")).cached_layers == ()
