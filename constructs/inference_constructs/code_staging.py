@@ -105,11 +105,32 @@ def function_code(
     return lambda_.Code.from_asset(
         str(folders[0]),
         asset_hash_type=cdk.AssetHashType.OUTPUT,
-        bundling=cdk.BundlingOptions(
-            # CDK requires an image but never pulls it: `try_bundle` copies the files.
-            image=cdk.DockerImage.from_registry("none"),
-            local=_Copying(folders, packages, documents or {}),
+        bundling=bundled_by(
+            _Copying(folders, packages, documents or {}),
+            *map(str, folders),
+            *packages,
+            *(f"{name}: {content}" for name, content in (documents or {}).items()),
         ),
+    )
+
+
+def bundled_by(local: cdk.ILocalBundling, *facts: str) -> cdk.BundlingOptions:
+    """Return options of an asset whose files are written by `local`.
+
+    CDK writes assets with the same path and the same options once, and sees nothing of `local`
+    (`calculateCacheKey` of aws-cdk-lib's ``core/lib/asset-staging``). So whatever makes the files of an asset
+    differ from those of others stands in its command, which nobody runs.
+
+    Parameters
+    ----------
+    local
+        What writes the files.
+    facts
+        What its files depend on besides the asset's path.
+    """
+    # CDK requires an image but never pulls it.
+    return cdk.BundlingOptions(
+        image=cdk.DockerImage.from_registry("none"), local=local, command=list(facts) or None
     )
 
 

@@ -18,7 +18,7 @@ from aws_cdk import aws_s3_assets as s3_assets
 from constructs import Construct
 
 from inference_constructs.build_start import start_build
-from inference_constructs.code_staging import stage_packages
+from inference_constructs.code_staging import bundled_by, stage_packages
 from inference_constructs.findings import acknowledge
 from inference_constructs.observability.kept_log_group import short_log
 
@@ -106,11 +106,7 @@ class ProgramImage(Construct):
             "Source",
             path=str(packages[0]),
             asset_hash_type=cdk.AssetHashType.OUTPUT,
-            bundling=cdk.BundlingOptions(
-                # CDK requires an image but never pulls it: `try_bundle` copies the build context.
-                image=cdk.DockerImage.from_registry("none"),
-                local=_BuildContext(packages, folder),
-            ),
+            bundling=bundled_by(_BuildContext(packages, folder), *map(str, packages), str(folder)),
         )
         self.tag = source.asset_hash
         #: Dependent resources are deployed after the build has started or, with `wait`, after it has

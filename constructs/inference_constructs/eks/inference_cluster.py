@@ -16,6 +16,7 @@ from aws_cdk import aws_logs as logs
 from constructs import Construct, IConstruct
 
 from inference_catalog.log_groups import control_plane_log_group
+from inference_constructs.code_staging import bundled_by
 from inference_constructs.findings import (
     acknowledge,
     acknowledge_managed_policies,
@@ -74,11 +75,7 @@ class ForcingHelm(lambda_.LayerVersion):
             code=lambda_.Code.from_asset(
                 str(Path(__file__).parent),
                 asset_hash_type=cdk.AssetHashType.OUTPUT,
-                bundling=cdk.BundlingOptions(
-                    # CDK requires an image but never pulls it: `try_bundle` writes the file.
-                    image=cdk.DockerImage.from_registry("none"),
-                    local=_Writing(),
-                ),
+                bundling=bundled_by(_Writing()),
             ),
             description="helm upgrade --force-conflicts",
         )

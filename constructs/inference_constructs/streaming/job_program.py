@@ -17,6 +17,7 @@ from aws_cdk import aws_s3_assets as s3_assets
 from constructs import Construct
 
 from inference_constructs.build_start import start_build
+from inference_constructs.code_staging import bundled_by
 from inference_constructs.observability.kept_log_group import short_log
 from inference_constructs.streaming.streaming_store import StreamingStore
 from inference_contracts.request_headers import HEADERS_FILE
@@ -115,11 +116,7 @@ class JobProgram(Construct):
             "Source",
             path=str(maven_build),
             asset_hash_type=cdk.AssetHashType.OUTPUT,
-            bundling=cdk.BundlingOptions(
-                # CDK requires an image but never pulls it: `try_bundle` copies the files.
-                image=cdk.DockerImage.from_registry("none"),
-                local=_Sources(maven_build),
-            ),
+            bundling=bundled_by(_Sources(maven_build)),
         )
         log = short_log(self, "Log")
         project = codebuild.Project(
