@@ -13,7 +13,7 @@ from typing import Any, Final
 import psutil
 
 from benchmarks.front_door import Started
-from benchmarks.harness.measured_door import Asked, MeasuredWay, ask_once
+from benchmarks.harness.measured_door import LoneRequest, MeasuredWay, ask_once
 from inference_contracts.door_keys import KeyRecord, key_hash, new_key
 from tests.runtime.front_door.conftest import FUTURE
 from tests.runtime.front_door.keys.key_tables import record
@@ -45,7 +45,7 @@ class Churn:
         self.samples: list[tuple[float, dict[str, float]]] = []
         """Seconds since the start, and the resident memory of each process in MiB."""
         self.asked = self.made = self.configured = 0
-        self.failed: list[Asked] = []
+        self.failed: list[LoneRequest] = []
         self._changes: list[tuple[float, str]] = []
         self._lags: list[tuple[float, float]] = []
 
@@ -117,7 +117,7 @@ class Churn:
     def _changed(self, what: str) -> None:
         self._changes = [*self._changes[-100:], (time.monotonic(), what)]
 
-    async def _ask(self, turn: int) -> list[Asked]:
+    async def _ask(self, turn: int) -> list[LoneRequest]:
         """Ask, and return the requests that failed."""
         usable = [secret for _, secret in self._keys][:_KEYS]
         asked = []
@@ -132,7 +132,7 @@ class Churn:
         self.failed += failed
         return failed
 
-    def _described(self, failure: Asked, at: float) -> dict[str, Any]:
+    def _described(self, failure: LoneRequest, at: float) -> dict[str, Any]:
         """Return what is known of a failed request, and of what happened meanwhile."""
         first, last = failure.started - _BEFORE_SECONDS, failure.started + failure.seconds
         return {

@@ -163,7 +163,7 @@ def streams_at_once(way: MeasuredWay, number: int) -> Taken:
 
 
 @dataclass
-class Asked:
+class LoneRequest:
     """One request on a connection of its own, and how far it came."""
 
     step: str = "connecting"
@@ -184,12 +184,12 @@ class Asked:
         return not self.error and self.status == "200"
 
 
-async def ask_once(way: MeasuredWay, *, stream: bool, cut: bool = False) -> Asked:
+async def ask_once(way: MeasuredWay, *, stream: bool, cut: bool = False) -> LoneRequest:
     """Ask on a new connection.
 
     cut: Go away after the first chunk of a stream.
     """
-    asked = Asked()
+    asked = LoneRequest()
     try:
         async with asyncio.timeout(_WAIT_SECONDS):
             reader, writer = await asyncio.open_connection(_LOOPBACK, way.port, limit=2**20)
