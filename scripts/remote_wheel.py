@@ -8,6 +8,7 @@ import subprocess
 import sys
 import urllib.request
 import zipfile
+from pathlib import Path
 from typing import Any
 
 _CHUNK_BYTES = 256 * 1024
@@ -82,9 +83,11 @@ def wheel_digest(requirement: str) -> str:
 
 
 def _download(requirement: str) -> dict[str, Any]:
-    """Return what pip reports about the wheel of a requirement."""
-    pip = [sys.executable, "-m", "pip", "install", "--quiet", "--dry-run", "--ignore-installed", "--no-deps"]
-    command = [*pip, "--only-binary", ":all:", "--report", "-", requirement]
+    """Return what pip reports about the wheel of a requirement. `.venv` has no pip, so uv runs one."""
+    uv = Path(sys.executable).with_name("uv")
+    pip = [uv, "tool", "run", "--quiet", "--python", sys.executable, "pip", "install"]
+    command = [*pip, "--quiet", "--dry-run", "--ignore-installed", "--no-deps"]
+    command += ["--only-binary", ":all:", "--report", "-", requirement]
     report = subprocess.run(command, check=True, capture_output=True, text=True).stdout
     found: dict[str, Any] = json.loads(report)["install"][0]["download_info"]
     return found

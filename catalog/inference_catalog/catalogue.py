@@ -30,6 +30,7 @@ from inference_catalog.hardware import Accelerator, InstanceType, PriceTable, pr
 from inference_catalog.limits import Endpoint, FleetLimit, Image, KubernetesSupport, Quota, ServiceQuota
 from inference_catalog.model import Draft, DraftClass, Model, Vision
 from inference_catalog.operating_system import OperatingSystem, SystemName
+from inference_catalog.registered_classes import RegisteredClass, RegisteredClasses
 from inference_catalog.service_prices import ServicePrice, ServicePrices
 from inference_catalog.serving_metrics import DroppedMetrics, ServingMetrics
 from inference_catalog.support_levels import ExperimentalWay, Feature, Proof
@@ -88,6 +89,13 @@ class Catalogue:
     def architectures(self) -> Mapping[str, Architecture]:
         """Model class that can be counted, by name."""
         return self._entries("architectures.json", "architectures", Architecture)
+
+    @cached_property
+    def registered_classes(self) -> RegisteredClasses:
+        """The model classes that the pinned engines register."""
+        document = self._json("registered_classes.json")
+        classes = self._entries("registered_classes.json", "classes", RegisteredClass)
+        return RegisteredClasses(document["releases"], classes, document["former"], document["plugins"])
 
     @cached_property
     def answer_formats(self) -> Mapping[str, AnswerFormat]:

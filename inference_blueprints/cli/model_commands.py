@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 app = typer.Typer(help="Describe models that the catalogue does not have.", no_args_is_help=True)
 
 _EXPORTED = "hf_quant_config.json"
+_WEIGHT_INDEX = "model.safetensors.index.json"
 
 
 def register(root: typer.Typer) -> None:
@@ -50,15 +51,28 @@ def add(
     gated: Annotated[
         bool, typer.Option("--gated", help="The Hub requires an accepted licence and a token.")
     ] = False,
+    layers: Annotated[
+        Path | None,
+        typer.Option(
+            "--layers", metavar="FILE", help="What its layers cache, as JSON, if its class is not counted."
+        ),
+    ] = None,
+    weights_gib: Annotated[
+        float | None,
+        typer.Option(
+            "--weights-gib", metavar="GIB", help="Size of its weights, if its class is not counted."
+        ),
+    ] = None,
     output: OutputOption = Output.TEXT,
 ) -> None:
     """Make an entry from a model's config.json. Blueprints next to the folder can then serve the model.
 
-    ModelOpt's hf_quant_config.json is read too if it is beside FILE.
+    ModelOpt's hf_quant_config.json is read too if it is beside FILE, and for --layers the size of the weights
+    from model.safetensors.index.json.
     """
     from inference_blueprints.spec.lock.lock_text import write_text
     from inference_blueprints.spec.model_files import entry_of, is_repository, read_json
-    from inference_catalog.configurations.config_fields import ModelConfigError
+    from inference_catalog.configurations.config_fields import ModelConfigError, UncountedClassError
 
     configuration = read_json(file)
     if not isinstance(configuration, dict):
@@ -79,9 +93,12 @@ def add(
         "licence": licence,
         "source": f"{file.name}, given by the user",
     }
+    document |= _given(file, layers, weights_gib)
     target = to / f"{named.replace('/', '--')}.json"
     try:
         entry = entry_of(document, target)
+    except UncountedClassError as error:
+        raise UserError(f"{file}: {error}\n{_what_to_give(file, configuration)}") from error
     except ModelConfigError as error:
         lines = [f"{file}: {line}" for line in str(error).splitlines()]
         raise UserError("\n".join(lines)) from error
@@ -95,6 +112,8 @@ def add(
         return
     for line in _lines(entry):
         print(line)
+    if layers is not None:
+        print("weights and layers are as given, not counted")
     key = f"huggingFace: {named}"
     use = f"`speculation: {{eagle: {{{key}}}}}`" if entry.draft else f"`{key}` or `catalog: {named}`"
     print(f"wrote {target}; set {use} in a blueprint next to `{to}`")
@@ -104,6 +123,54 @@ def _own_name(configuration: dict[str, Any]) -> str:
     """Return the name that a configuration gives itself."""
     name = configuration.get("_name_or_path")
     return name if isinstance(name, str) else ""
+
+
+def _given(file: Path, layers: Path | None, weights_gib: float | None) -> dict[str, Any]:
+    """Return the fields of a model whose layers and weights the user gives; empty if they are counted."""
+    from inference_blueprints.spec.model_files import read_json
+
+    if layers is None:
+        if weights_gib is not None:
+            raise UserError("--weights-gib: got it without --layers, to which it belongs; give both")
+        return {}
+    return {
+        "layers": read_json(layers),
+        "weightsGib": _stated_gib(file) if weights_gib is None else weights_gib,
+        "source": f"{file.name}, given by the user with its layers and the size of its weights",
+    }
+
+
+def _stated_gib(file: Path) -> float | None:
+    """Return the size of the weights beside a config.json, as the index of their files states it."""
+    from inference_blueprints.spec.model_files import read_json
+
+    beside = file.parent / _WEIGHT_INDEX
+    if not beside.is_file():
+        return None
+    index = read_json(beside)
+    metadata = index.get("metadata") if isinstance(index, dict) else None
+    size = metadata.get("total_size") if isinstance(metadata, dict) else None
+    return size / GIB if isinstance(size, int) and size > 0 else None
+
+
+def _what_to_give(file: Path, configuration: dict[str, Any]) -> str:
+    """Return what to give for a model whose class is not counted, with an example from its own fields."""
+    import json
+    from typing import get_args
+
+    from inference_catalog.cached_layers import LayerKind
+    from inference_catalog.configurations.given_model import example_layers
+
+    size = _stated_gib(file)
+    weights = f" (its weights, {size:.1f} GiB, are in {_WEIGHT_INDEX})" if size else " --weights-gib GIB"
+    return (
+        f"give what its layers cache: write a list such as {json.dumps(example_layers(configuration))} "
+        f"into layers.json, and run `blueprints models add {file} --layers layers.json`{weights}\n"
+        "this list holds if all layers are alike and attend to every token; allowed kinds are "
+        f"{', '.join(get_args(LayerKind))}\n"
+        "or, if its layers are those of a class that is counted, such as LlamaForCausalLM, write that name "
+        "into 'architectures' of a copy of the file"
+    )
 
 
 def _json(document: dict[str, Any]) -> str:

@@ -15,6 +15,7 @@ from inference_blueprints.spec.types import Blueprint
 from inference_catalog.catalogue import model_entry
 from inference_catalog.configurations.config_fields import ModelConfigError
 from inference_contracts.errors import Problem, UserError
+from inference_contracts.units import GIB
 
 #: Folder of entries, next to the blueprint.
 MODELS_FOLDER = "models"
@@ -28,6 +29,8 @@ _FIELDS: Mapping[str, tuple[type, ...]] = {
     "gated": (bool,),
     "licence": (str,),
     "source": (str,),
+    "layers": (list, type(None)),
+    "weightsGib": (int, float, type(None)),
 }
 
 
@@ -83,10 +86,30 @@ def entry_of(document: Any, path: Path) -> catalog.Model:
         "licence": document["licence"],
         "source": document["source"],
     }
-    from inference_catalog.configurations.describe import describe
+    return model_entry(document["name"], _described(document) | facts, path)
 
-    counted = describe(document["configuration"], document["exportedQuantization"])
-    return model_entry(document["name"], counted | facts, path)
+
+def _described(document: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the numbers of an entry: counted, or by the layers and weights that the file gives."""
+    layers, weights = document.get("layers"), document.get("weightsGib")
+    if layers is None and weights is None:
+        from inference_catalog.configurations.describe import describe
+
+        return describe(document["configuration"], document["exportedQuantization"])
+    from inference_catalog.cached_layers import LayersError, read_layers
+    from inference_catalog.configurations.given_model import describe_given
+
+    if layers is None or isinstance(weights, bool) or not weights or weights < 0:
+        raise ModelConfigError(
+            f"layers and weightsGib: got {'no' if layers is None else 'some'} layers and {weights!r} GiB, "
+            "must be both a list of layers and a number above 0, or neither; `blueprints models add` reads "
+            "the size from model.safetensors.index.json beside the config.json, or takes --weights-gib"
+        )
+    try:
+        found = read_layers(layers, camel=True)
+    except LayersError as error:
+        raise ModelConfigError(str(error)) from error
+    return describe_given(document["configuration"], found, round(weights * GIB))
 
 
 def read_models(folder: Path) -> tuple[Mapping[str, catalog.Model], list[Problem]]:

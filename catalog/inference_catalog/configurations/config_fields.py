@@ -101,6 +101,10 @@ class ModelConfigError(UserError):
     """A configuration cannot be counted. The message has one line per problem."""
 
 
+class UncountedClassError(ModelConfigError):
+    """A configuration names a class that is not counted. The user can give its layers and weights."""
+
+
 class ConfigFields:
     """The fields of one JSON object, with the problems found while reading them.
 

@@ -8,7 +8,12 @@ from typing import Any
 from inference_catalog.cached_layers import as_data
 from inference_catalog.catalogue import shipped
 from inference_catalog.configurations.cache_shape import cache_settings, cached_layers
-from inference_catalog.configurations.config_fields import Architecture, ConfigFields, ModelConfigError
+from inference_catalog.configurations.config_fields import (
+    Architecture,
+    ConfigFields,
+    ModelConfigError,
+    UncountedClassError,
+)
 from inference_catalog.configurations.draft_shape import describe_draft, draft_class
 from inference_catalog.configurations.quantisation import (
     quantisation_method,
@@ -130,9 +135,9 @@ def _architecture(configuration: object) -> Architecture:
         )
     name = named[0]
     known = shipped().architectures
-    if name not in known:
-        raise ModelConfigError(
-            f"architectures: got {name[:60]!r}, counted are {', '.join(sorted(known))}; if the layers are "
-            "those of one of these, write its name into 'architectures' of a copy of the file"
-        )
-    return known[name]
+    if name in known:
+        return known[name]
+    raise UncountedClassError(
+        f"architectures: got {name[:60]!r}, which is not counted here; "
+        f"{shipped().registered_classes.known_to(name)}"
+    )

@@ -104,3 +104,37 @@ def test_what_cannot_be_counted_is_refused_and_writes_nothing(
     assert (ran.code, ran.out) == (1, "")
     assert message in ran.err
     assert not Path("models").exists()
+
+
+def test_a_class_that_is_not_counted_is_taken_with_its_layers(file: Path, tmp_path: Path) -> None:
+    """The refusal shows what to give; with it, the same command writes an entry that a blueprint uses."""
+    file.write_text(json.dumps(CONFIGURATION | {"architectures": ["BaichuanForCausalLM"]}))
+    refused = add("--name", "acme/Acme-8B")
+    assert refused.code != 0
+    shown = '[{"count": 36, "kind": "full", "kvHeads": 8, "headSize": 128}]'
+    assert "'BaichuanForCausalLM', which is not counted here; sglang " in refused.err
+    assert shown in refused.err
+    assert "--layers layers.json` --weights-gib GIB" in refused.err
+    (tmp_path / "layers.json").write_text(shown)
+    assert "got some layers and None GiB" in add("--name", "acme/Acme-8B", "--layers", "layers.json").err
+    index = {"metadata": {"total_size": 15 * 1024**3}, "weight_map": {}}
+    file.with_name("model.safetensors.index.json").write_text(json.dumps(index))
+    assert "(its weights, 15.0 GiB, are in model.safetensors.index.json)" in add("--name", "acme/Acme-8B").err
+    ran = add("--name", "acme/Acme-8B", "--layers", "layers.json")
+    assert ran.code == 0
+    assert ran.out.splitlines()[1:6] == [
+        "weights: 15.0 GiB, bf16",
+        "layers: 36; 8 KV heads",
+        "KV cache: 144.0 KiB per token in 16 bits",
+        "context: 40960 tokens",
+        "weights and layers are as given, not counted",
+    ]
+    text = (root() / "blueprints" / "quickstart-g6e.yaml").read_text(encoding="utf-8")
+    (tmp_path / "my.yaml").write_text(text.replace("Qwen/Qwen3-8B", "acme/Acme-8B"))
+    entry = load_blueprint("my.yaml").blueprint.spec.models[0].weights.entry
+    assert entry is not None
+    assert entry.source.endswith("given by the user with its layers and the size of its weights")
+
+
+def test_weights_belong_to_layers() -> None:
+    assert "without --layers, to which it belongs" in add("--name", "acme/Acme-8B", "--weights-gib", "15").err

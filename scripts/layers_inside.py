@@ -1,0 +1,244 @@
+"""Asks vLLM's own classes what models cost: bytes of weights, what each layer caches, bytes of requests.
+
+Runs with the Python of vLLM's environment, which does not have this library. `record_model_layers.py` starts
+it as ``layers_inside.py SM JOBS RESULTS``:
+
+- SM: the compute capability of the pretended GPUs, such as ``9.0``
+- JOBS: lines of JSON, each an object with ``name``, ``configuration``, ``exported`` (or null),
+  ``tensor_parallel_size``, ``kv_cache_dtype`` and ``arguments`` (more arguments of the engine)
+- RESULTS: receives a line of JSON per job, with ``error`` if vLLM refuses it
+
+Libraries are imported once; each job runs in a fork of its own, because a process can be a member of one
+group.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pretended_gpu
+
+Json = dict[str, Any]
+
+LENGTHS = (1024, 4096, 8192, 32768, 131072)
+"""Tokens of the requests that are counted, besides the longest that the model allows."""
+
+#: Fields of vLLM's specification of a layer (``vllm/v1/kv_cache_interface.py`` of 0.31.0).
+_SPEC_FIELDS = (
+    "num_kv_heads",
+    "head_size",
+    "head_size_v",
+    "dtype",
+    "sliding_window",
+    "attention_chunk_size",
+    "tokens_per_state",
+    "shapes",
+    "dtypes",
+    "mamba_type",
+    "tp_replicated",
+    "cache_dtype_str",
+)
+
+
+def count(job: Mapping[str, Any]) -> Json:
+    """Build a model's class as vLLM does before it loads weights, and ask it."""
+    import torch
+    from vllm.config import set_current_vllm_config
+    from vllm.engine.arg_utils import EngineArgs
+    from vllm.model_executor.model_loader.utils import initialize_model
+    from vllm.platforms import current_platform
+    from vllm.utils.torch_utils import set_default_torch_dtype
+    from vllm.v1.worker import workspace
+    from vllm.v1.worker.gpu.attn_utils import get_kv_cache_spec
+
+    size = job["tensor_parallel_size"]
+    folder = Path(tempfile.mkdtemp(prefix="layers-"))
+    try:
+        _write_model(folder, job)
+        _know(job["configuration"].get("model_type"))
+        config = EngineArgs(
+            model=str(folder),
+            skip_tokenizer_init=True,
+            load_format="dummy",
+            tensor_parallel_size=size,
+            kv_cache_dtype=job["kv_cache_dtype"],
+            enforce_eager=True,
+            max_num_seqs=256,
+            distributed_executor_backend="uni" if size == 1 else "mp",
+            disable_custom_all_reduce=True,
+            mm_processor_cache_gb=0,
+            disable_log_stats=True,
+            **job.get("arguments", {}),
+        ).create_engine_config()
+        with set_current_vllm_config(config):
+            pretended_gpu.pretend_group(size)
+            workspace.init_workspace_manager(torch.device("meta"))
+            with set_default_torch_dtype(config.model_config.dtype), pretended_gpu.without_data():
+                model = initialize_model(config)
+            current_platform.update_block_size_for_backend(config)
+            specs = get_kv_cache_spec(config)
+            found = _model_facts(config, model) | {"layers": _layers(specs)}
+            return found | (_pool(config, dict(specs)) if specs else {})
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _write_model(folder: Path, job: Mapping[str, Any]) -> None:
+    # Without `auto_map`, vLLM's own class is taken, and no code of the publisher's.
+    configuration = {name: value for name, value in job["configuration"].items() if name != "auto_map"}
+    (folder / "config.json").write_text(json.dumps(configuration), encoding="utf-8")
+    if job.get("exported"):
+        (folder / "hf_quant_config.json").write_text(json.dumps(job["exported"]), encoding="utf-8")
+
+
+def _know(model_type: object) -> None:
+    """Let transformers read files of a type that it does not know: every field as it stands, no defaults."""
+    from transformers import AutoConfig, PretrainedConfig
+    from transformers.models.auto.configuration_auto import CONFIG_MAPPING
+    from vllm.transformers_utils.config import _CONFIG_REGISTRY
+
+    if isinstance(model_type, str) and model_type not in {*CONFIG_MAPPING, *_CONFIG_REGISTRY}:
+        AutoConfig.register(model_type, type("OwnConfig", (PretrainedConfig,), {"model_type": model_type}))
+
+
+def _model_facts(config: Any, model: Any) -> Json:
+    """Return what holds for the whole model."""
+    weights, types = 0, Counter[str]()
+    seen: set[int] = set()
+    for _, tensor in model.named_parameters(remove_duplicate=False):
+        if id(tensor) not in seen:
+            seen.add(id(tensor))
+            weights += tensor.numel() * tensor.element_size()
+            types[_type_name(tensor.dtype)] += tensor.numel() * tensor.element_size()
+    shared = [
+        layer
+        for layer in config.compilation_config.static_forward_context.values()
+        if getattr(layer, "kv_sharing_target_layer_name", None)
+    ]
+    return {
+        "class": type(model).__qualname__,
+        "dtype": _type_name(config.model_config.dtype),
+        "kv": config.cache_config.cache_dtype,
+        "longest": config.model_config.max_model_len,
+        "batched": config.scheduler_config.max_num_batched_tokens,
+        "weights": weights,
+        "weight_types": dict(types),
+        "block": config.cache_config.block_size,
+        "state_mode": getattr(config.cache_config, "mamba_cache_mode", None),
+        "shared": len(shared),
+    }
+
+
+def _type_name(dtype: Any) -> str:
+    return str(dtype).removeprefix("torch.")
+
+
+def _layers(specs: Mapping[str, Any]) -> list[Json]:
+    """Return the specifications of layers, equal ones once with their number."""
+    kinds: Counter[str] = Counter(json.dumps(_spec(spec), sort_keys=True) for spec in specs.values())
+    return [{"count": number, **json.loads(text)} for text, number in kinds.items()]
+
+
+def _spec(spec: Any) -> Json:
+    values = ((name, getattr(spec, name, None)) for name in _SPEC_FIELDS)
+    head = {"kind": type(spec).__name__, "block": spec.block_size, "page": spec.page_size_bytes}
+    return head | {name: _plain(value) for name, value in values if value not in (None, False)}
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, (list, tuple)):
+        return [_plain(each) for each in value]
+    return value if isinstance(value, (int, str)) else _type_name(value)
+
+
+def _pool(config: Any, specs: Json) -> Json:
+    """Return vLLM's groups of layers, the bytes of a block of the pool, and those of requests."""
+    from vllm.v1.attention.backends import utils
+    from vllm.v1.core import kv_cache_utils
+    from vllm.v1.engine import core
+    from vllm.v1.worker import worker_base
+
+    core.register_all_kvcache_specs(config)
+    backends = worker_base.get_current_attn_backends(config)
+    names = [[each.name for each in utils.get_supported_kv_cache_layouts(backends)]]
+    layout = utils.resolve_kv_cache_layout(config, names, list(specs.values()))
+    config.cache_config.kv_cache_layout = layout.name
+    groups = kv_cache_utils.get_kv_cache_groups(config, specs)
+    longest = config.model_config.max_model_len
+    requests = {}
+    for tokens in sorted({*LENGTHS, longest}):
+        if tokens <= longest:
+            config.model_config.max_model_len = tokens
+            requests[str(tokens)] = kv_cache_utils._max_memory_usage_bytes_from_groups(config, groups)
+    return {
+        "groups": [
+            [len(group.layer_names), type(group.kv_cache_spec).__name__, group.kv_cache_spec.block_size]
+            for group in groups
+        ],
+        "pool_block": kv_cache_utils._pool_bytes_per_block(groups),
+        "requests": requests,
+    }
+
+
+def _import_all() -> None:
+    """Import what every job needs, before the forks."""
+    import vllm.engine.arg_utils
+    import vllm.model_executor.model_loader.utils
+    import vllm.v1.core.kv_cache_utils
+    import vllm.v1.worker.gpu.attn_utils  # noqa: F401
+
+
+def _in_fork(job: Mapping[str, Any]) -> Json:
+    """Count in a fork, whose messages go nowhere."""
+    reading, writing = os.pipe()
+    child = os.fork()
+    if not child:
+        os.close(reading)
+        silent = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(silent, 1)
+        os.dup2(silent, 2)
+        try:
+            found = count(job)
+        except BaseException as error:  # noqa: BLE001 -- vLLM refuses in many ways, and each is a result
+            found = {"error": f"{type(error).__name__}: {error}"[:400]}
+        with os.fdopen(writing, "w", encoding="utf-8") as pipe:
+            json.dump(found, pipe)
+        os._exit(0)
+    os.close(writing)
+    with os.fdopen(reading, encoding="utf-8") as pipe:
+        text = pipe.read()
+    os.waitpid(child, 0)
+    return json.loads(text) if text else {"error": "the process ended without an answer"}
+
+
+def _jobs(path: Path) -> Iterator[Json]:
+    yield from map(json.loads, path.read_text(encoding="utf-8").splitlines())
+
+
+def main(capability: str, jobs: Path, results: Path) -> None:
+    """Count every job."""
+    major, minor = map(int, capability.split("."))
+    pretended_gpu.pretend((major, minor))
+    _import_all()
+    with results.open("w", encoding="utf-8") as file:
+        for job in _jobs(jobs):
+            named = {
+                "name": job["name"],
+                "sm": capability,
+                "tp": job["tensor_parallel_size"],
+                "given_kv": job["kv_cache_dtype"],
+            }
+            file.write(json.dumps(named | _in_fork(job)) + "\n")
+            file.flush()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], Path(sys.argv[2]), Path(sys.argv[3]))

