@@ -48,7 +48,8 @@ _SPENT: Final[Mapping[str, str]] = MappingProxyType(
 _SPENT_QUERY: Final = """
 SELECT
   CAST(
-    from_unixtime(IF("day" > 0, "day", to_unixtime(from_iso8601_timestamp("time"))), 'TIME_ZONE') AS date
+    from_unixtime(IF("day" > 0, "day", to_unixtime(from_iso8601_timestamp("time")))) AT TIME ZONE 'TIME_ZONE'
+    AS date
   ) AS "day",
   "team", "project", "key", "caller", "user", "model",
   count(*) AS "requests",
