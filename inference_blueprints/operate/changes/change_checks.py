@@ -12,7 +12,7 @@ from inference_blueprints.operate.changes.data_checks import (
     topic_partitions,
 )
 from inference_blueprints.operate.changes.ecs_host_checks import kept_floors, lost_hosts, old_hosts
-from inference_blueprints.operate.changes.front_door_checks import switched_host_names
+from inference_blueprints.operate.changes.front_door_checks import moved_days, switched_host_names
 from inference_blueprints.operate.changes.job_checks import denied_roles, resized_jobs, running_jobs
 from inference_blueprints.operate.changes.platform_change import Finding, PlatformChange
 from inference_blueprints.operate.changes.stack_checks import (
@@ -40,6 +40,7 @@ CHECKS: tuple[Callable[[PlatformChange], Iterator[Finding]], ...] = (
     resized_jobs,
     kept_floors,
     switched_host_names,
+    moved_days,
 )
 
 

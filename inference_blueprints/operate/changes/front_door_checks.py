@@ -1,11 +1,17 @@
-"""Host names of models that move to the front door, and back: in an order in which callers are answered."""
+"""Changes at the front door that callers would notice.
+
+Host names of models move to it, and back, in an order in which callers are answered. A time zone further west
+begins the days and months of budgets anew.
+"""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from functools import partial
 from typing import Any, Final
+from zoneinfo import ZoneInfo
 
 from inference_blueprints.operate.changes.platform_change import (
     Finding,
@@ -16,9 +22,11 @@ from inference_blueprints.operate.changes.platform_change import (
     stack_outputs_of,
 )
 from inference_blueprints.operate.check_results import CheckResult
+from inference_contracts import reconciliation_names
 from inference_contracts.door_identities import OLD_NAMES_RULE
 
 DOOR_SWITCH_CHECK: Final = "host names"
+MOVED_DAYS_CHECK: Final = "time zone"
 _RULE: Final = "AWS::ElasticLoadBalancingV2::ListenerRule"
 _BEFORE: Final = "deploy with 'oldHostNames: {models: {until: ...}}' first"
 
@@ -51,6 +59,36 @@ def switched_host_names(change: PlatformChange) -> Iterator[Finding]:
         elif OLD_NAMES_RULE in json.dumps(new) and OLD_NAMES_RULE not in json.dumps(old):
             message = "host names lead to the front door until entry points admit callers without a key"
             yield Held(DOOR_SWITCH_CHECK, stack, message, partial(_keep_rules, rules))
+
+
+def moved_days(change: PlatformChange, now: datetime | None = None) -> Iterator[Finding]:
+    """Warn of a time zone in which the present month began later: the ledger would count it from nothing.
+
+    now: The present time. None for that of the clock.
+    """
+    present = (now or datetime.now(UTC)).astimezone(UTC)
+    month = present.replace(day=1, hour=0, minute=0, second=0, microsecond=0)
+    for stack, _, old, new in change.changed_resources():
+        before, after = _time_zone(old), _time_zone(new)
+        # Summer time may have begun or ended since the month did.
+        if before and after and any(_clock(after, at) < _clock(before, at) for at in (month, present)):
+            message = (
+                f"{stack}: 'timeZone' moves west, from {before} to {after}, where the present day and month "
+                "began later; budgets that are partly spent begin anew, so deploy it at the beginning of a month"
+            )
+            yield CheckResult(MOVED_DAYS_CHECK, "warning", message)
+
+
+def _clock(zone: str, at: datetime) -> datetime:
+    """Return what clocks in a time zone show at a time."""
+    return at.astimezone(ZoneInfo(zone)).replace(tzinfo=None)
+
+
+def _time_zone(resource: Resource) -> str | None:
+    """Return the time zone of the budgets. None if the resource is not the function that has it."""
+    environment = resource.get("Properties", {}).get("Environment", {})
+    zone = environment.get("Variables", {}).get(reconciliation_names.ZONE) if environment else None
+    return zone if isinstance(zone, str) else None
 
 
 def _leads_to_door(rule: Resource) -> bool:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import copy
 import itertools
+from datetime import UTC, datetime
 from typing import Any, cast
 
 import pytest
 
 from inference_blueprints.operate.aws.account import Account
-from inference_blueprints.operate.changes.front_door_checks import switched_host_names
+from inference_blueprints.operate.changes.front_door_checks import moved_days, switched_host_names
 from inference_blueprints.operate.changes.platform_change import Held, PlatformChange, Template
 from inference_blueprints.operate.check_results import CheckResult
 from inference_contracts.door_identities import OLD_NAMES_RULE
@@ -89,3 +90,38 @@ def test_on_the_way_back_entry_points_come_before_host_names() -> None:
     assert first["Resources"]["Service"] == wanted["Resources"]["Service"]
     # The number of tasks may stay another one: a schedule can hold it.
     assert found({**first, "Metadata": {"tasks": 4}}, wanted) == []
+
+
+def comparing(zone: str | None) -> dict[str, Any]:
+    """Return the template of a front door, with the function that compares its days. None without it."""
+    variables = {"DOOR_TIME_ZONE": zone} if zone else {}
+    function = {"Type": "AWS::Lambda::Function", "Properties": {"Environment": {"Variables": variables}}}
+    other = {"Type": "AWS::Lambda::Function", "Properties": {}}
+    return {"Resources": {"Compare": function, "Other": other}}
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "now", "warns"),
+    [
+        ("UTC", "America/Los_Angeles", "2026-11-15T00:00", True),
+        ("Europe/Berlin", "UTC", "2026-11-15T00:00", True),
+        ("UTC", "Europe/Berlin", "2026-11-15T00:00", False),
+        ("Europe/Berlin", "Europe/Berlin", "2026-11-15T00:00", False),
+        ("Europe/Berlin", "Europe/Paris", "2026-11-15T00:00", False),
+        # Both are an hour before UTC today, and were not when the month began.
+        ("Europe/Berlin", "Africa/Lagos", "2026-10-28T00:00", True),
+        ("Africa/Lagos", "Europe/Berlin", "2026-10-28T00:00", False),
+        (None, "UTC", "2026-11-15T00:00", False),
+        ("UTC", None, "2026-11-15T00:00", False),
+    ],
+)
+def test_a_time_zone_further_west_is_said(old: str | None, new: str | None, now: str, *, warns: bool) -> None:
+    """Red if budgets begin anew in mid-month and nobody is told, or each change of the door is a warning."""
+    templates = {"try-FrontDoor": comparing(old)}, {"try-FrontDoor": comparing(new)}
+    change = PlatformChange(cast("Account", None), {}, *templates)
+    found = [*moved_days(change, datetime.fromisoformat(now).replace(tzinfo=UTC))]
+    assert len(found) == warns
+    for each in found:
+        assert isinstance(each, CheckResult)
+        assert each.severity == "warning"
+        assert f"from {old} to {new}" in each.message
