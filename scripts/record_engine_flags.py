@@ -5,6 +5,9 @@ ai-dynamo:
 
     .venv/bin/python scripts/record_engine_flags.py vllm [--digest sha256:…]
 
+With ``--release 0.33.0`` it records a release of vLLM or SGLang that runs without Dynamo, as
+``<engine>/<release>.json`` beside it, and keeps what the plan owns there.
+
 Engines are named as in the blueprint: vllm, sglang and tensorrtLlm. Dynamo's own flags come from its
 installed
 wheel. The flags of vLLM and SGLang come from the wheel of the release that Dynamo requires. The script reads
@@ -22,24 +25,16 @@ import json
 import re
 import sys
 import types
-import zipfile
 from collections import defaultdict
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from dynamo.common.configuration.groups.router_args import register_worker_router_help
 from dynamo.common.configuration.groups.runtime_args import DynamoRuntimeArgGroup
-from engine_definitions import (
-    SGLANG_ARGUMENTS,
-    VLLM_ARGUMENTS,
-    VLLM_SERVER_ARGUMENTS,
-    Flags,
-    sglang_flags,
-    vllm_flags,
-    vllm_server_flags,
-)
-from remote_wheel import open_remote_wheel
+
+from inference_catalog.engine_wheels.flag_definitions import Flags
+from inference_catalog.engine_wheels.release_file import ENGINE_WHEELS, release_file, table_text
+from inference_catalog.engine_wheels.wheels import open_wheel
 
 TARGETS = Path(__file__).resolve().parents[1] / "catalog/inference_catalog/data/engines"
 REGISTRY = "nvcr.io/nvidia/ai-dynamo"
@@ -74,55 +69,19 @@ class EngineSource:
     """Module of Dynamo with the flags of its worker."""
     group: str
     """The class that adds them."""
-    own_flags: Callable[[str], Flags]
-    """Returns the flags of the engine itself."""
-    definition: str
-    """Place of their definition."""
-    server_flags: Callable[[str], Flags] | None = None
-    """Returns the flags that the engine's own server has besides. None if no stack runs that server."""
 
 
-def of_wheel(read: Callable[[zipfile.ZipFile], Flags]) -> Callable[[str], Flags]:
-    """Return a reader of the flags in the wheel of a requirement."""
-
-    def flags(requirement: str) -> Flags:
-        with open_remote_wheel(requirement) as wheel:
-            return read(wheel)
-
-    return flags
-
-
-def tensorrt_llm_flags(_: str) -> Flags:
+def tensorrt_llm_flags() -> Flags:
     """Return the keys of TensorRT-LLM that the plan or a user may set."""
     flag = {"takes_value": True, "negatable": False, "owner": "tensorrtLlm"}
     return {f"--trtllm.{key}": flag for key in TENSORRT_LLM_KEYS}
 
 
 SOURCES = {
-    "vllm": EngineSource(
-        "vllm-runtime",
-        "vllm",
-        "dynamo.vllm",
-        "DynamoVllmArgGroup",
-        of_wheel(vllm_flags),
-        f"{VLLM_ARGUMENTS} and {VLLM_SERVER_ARGUMENTS}",
-        of_wheel(vllm_server_flags),
-    ),
-    "sglang": EngineSource(
-        "sglang-runtime",
-        "sglang",
-        "dynamo.sglang",
-        "DynamoSGLangArgGroup",
-        of_wheel(sglang_flags),
-        SGLANG_ARGUMENTS,
-    ),
+    "vllm": EngineSource("vllm-runtime", "vllm", "dynamo.vllm", "DynamoVllmArgGroup"),
+    "sglang": EngineSource("sglang-runtime", "sglang", "dynamo.sglang", "DynamoSGLangArgGroup"),
     "tensorrtLlm": EngineSource(
-        "tensorrtllm-runtime",
-        "tensorrt-llm",
-        "dynamo.trtllm",
-        "DynamoTrtllmArgGroup",
-        tensorrt_llm_flags,
-        TENSORRT_LLM_SOURCE,
+        "tensorrtllm-runtime", "tensorrt-llm", "dynamo.trtllm", "DynamoTrtllmArgGroup"
     ),
 }
 
@@ -164,12 +123,6 @@ def required_engine_version(package: str) -> str:
     sys.exit(f"the installed ai-dynamo requires no release of {package}; read its metadata")
 
 
-def table_text(key: str, flags: Mapping[str, object]) -> str:
-    """Return a table as JSON with a line per flag or reason."""
-    lines = ",\n".join(f"    {json.dumps(name)}: {json.dumps(flags[name])}" for name in sorted(flags))
-    return f'  "{key}": {{\n{lines}\n  }}'
-
-
 def owned_tables(target: Path) -> list[str]:
     """Return the tables that no program records: what the plan owns, and what nobody reads."""
     known = json.loads(target.read_text("utf-8")) if target.exists() else {}
@@ -177,18 +130,32 @@ def owned_tables(target: Path) -> list[str]:
     return [table_text(key, known[key]) for key in keys if key in known]
 
 
+def own_flags(engine: str, requirement: str) -> tuple[Flags, Flags, str]:
+    """Return the flags of an engine itself, those of its own server besides, and where they are defined."""
+    if engine not in ENGINE_WHEELS:
+        return tensorrt_llm_flags(), {}, TENSORRT_LLM_SOURCE
+    read, archive = ENGINE_WHEELS[engine], open_wheel(requirement).archive
+    return read.flags(archive), read.server_flags(archive), " and ".join(read.modules(archive))
+
+
 def main() -> None:
     """Record the flags and write the engine's file."""
     options = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     options.add_argument("engine", choices=SOURCES, help="engine, named as in the blueprint")
     options.add_argument("--digest", help="manifest digest of the image, sha256:…, if it is known")
+    options.add_argument("--release", help="record this release of the engine, which runs without Dynamo")
     given = options.parse_args()
+    if given.release:
+        record_release(given.engine, given.release, given.digest)
+        return
     source = SOURCES[given.engine]
     dynamo_version = importlib.metadata.version("ai-dynamo")
     engine_version = required_engine_version(source.package)
-    requirement = f"{source.package}=={engine_version}"
-    flags = source.own_flags(requirement) | dynamo_flags(source)
-    server_flags = source.server_flags(requirement) if source.server_flags else {}
+    own, server_flags, definition = own_flags(given.engine, f"{source.package}=={engine_version}")
+    workers = dynamo_flags(source)
+    flags = own | workers
+    # What both programs have is Dynamo's in its workers, and the engine's own in its server.
+    server_flags |= {name: own[name] for name in own.keys() & workers.keys()}
     document = {
         "image": f"{REGISTRY}/{source.image}",
         "version": dynamo_version,
@@ -196,7 +163,7 @@ def main() -> None:
         "engine_version": engine_version,
         "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
         "source": f"ai-dynamo {dynamo_version} (argument parsers of {source.module}) and {source.package} "
-        f"{engine_version} ({source.definition})",
+        f"{engine_version} ({definition})",
     }
     head = json.dumps(document, indent=2).removesuffix("\n}")
     tables = {"flags": flags, "server_flags": server_flags}
@@ -205,6 +172,16 @@ def main() -> None:
     parts += owned_tables(target)
     target.write_text(",\n".join(parts) + "\n}\n", encoding="utf-8")
     print(f"{target}: {len(flags)} flags of {source.module} {dynamo_version} with {engine_version}")
+
+
+def record_release(engine: str, release: str, digest: str | None) -> None:
+    """Record a release of an engine that runs without Dynamo."""
+    target = TARGETS / engine / f"{release}.json"
+    target.parent.mkdir(exist_ok=True)
+    text = release_file(open_wheel(f"{engine}=={release}"), digest=digest)
+    kept = owned_tables(target)
+    target.write_text(",\n".join([text.removesuffix("\n}\n"), *kept]) + "\n}\n", encoding="utf-8")
+    print(f"{target}: {len(json.loads(target.read_text('utf-8'))['flags'])} flags of {engine} {release}")
 
 
 if __name__ == "__main__":

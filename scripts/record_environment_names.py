@@ -15,9 +15,8 @@ import json
 import re
 from pathlib import Path
 
-from remote_wheel import open_remote_wheel
-
 import inference_catalog as catalog
+from inference_catalog.engine_wheels.wheels import open_remote_wheel
 
 TARGET = Path(__file__).resolve().parents[1] / "catalog/inference_catalog/data/environment_names.json"
 #: By the blueprint's key: package, module, prefix of its names, and the line that defines a name.

@@ -16,8 +16,9 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from record_engine_flags import owned_tables, table_text
+from record_engine_flags import owned_tables
 
+from inference_catalog.engine_wheels.release_file import table_text
 from inference_local.serving.llama_cpp.server_build import (
     BUILD,
     PACKAGE,

@@ -13,7 +13,7 @@ import json
 import sys
 import zipfile
 
-from remote_wheel import open_remote_wheel
+from inference_catalog.engine_wheels.wheels import open_remote_wheel
 
 RELEASE = "lmcache==0.5.6"
 PARSERS = ("lmcache/v1/multiprocess/config.py", "lmcache/v1/distributed/config.py")

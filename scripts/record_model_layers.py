@@ -27,9 +27,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from record_models import BLOCK_FP8, BUNDLED
-from remote_wheel import open_remote_wheel
 
 import inference_catalog as catalog
+from inference_catalog.engine_wheels.wheels import open_remote_wheel
 from inference_local.serving.vllm_cpu.installation import VLLM
 
 Json = dict[str, Any]

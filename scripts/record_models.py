@@ -27,9 +27,8 @@ import zipfile
 from pathlib import Path
 from typing import Any
 
-from remote_wheel import open_remote_wheel
-
 from inference_catalog.configurations.describe import describe
+from inference_catalog.engine_wheels.wheels import open_remote_wheel
 
 TARGET = Path(__file__).resolve().parents[1] / "catalog/inference_catalog/data/models.json"
 BUNDLED = re.compile(r"(aiconfigurator-core) (\S+): (model_configs/\S+\.json)(?:, as (fp8))?")

@@ -18,9 +18,17 @@ import json
 from dataclasses import dataclass
 from pathlib import Path
 
-from engine_definitions import VLLM_ARGUMENTS, Flags, vllm_flags, vllm_server_flags
-from record_engine_flags import TARGETS, owned_tables, table_text
-from remote_wheel import open_remote_wheel
+from record_engine_flags import TARGETS, owned_tables
+
+from inference_catalog.engine_wheels.flag_definitions import (
+    VLLM_ARGUMENTS,
+    Flags,
+    vllm_flags,
+    vllm_server_flags,
+    vllm_server_module,
+)
+from inference_catalog.engine_wheels.release_file import table_text
+from inference_catalog.engine_wheels.wheels import open_remote_wheel
 
 #: The blueprint's key of the engine.
 OWNER = "vllmNeuron"
@@ -29,8 +37,6 @@ LIST = (
     "README.md (vllm-inference-neuronx) of github.com/aws-neuron/deep-learning-containers at "
     "2be9ed1d5da9d7c8e15d7abac1eb7f550ed3a723, 2026-08-17"
 )
-#: Place of the server's flags in these releases.
-SERVER_ARGUMENTS = "vllm/entrypoints/openai/cli_args.py"
 
 
 @dataclass(frozen=True)
@@ -63,7 +69,8 @@ def recorded(image: NeuronImage, target: Path) -> str:
     """Return the file of an image, with what the plan owns as it stands in the present one."""
     with open_remote_wheel(f"vllm=={image.vllm}") as wheel:
         flags: Flags = vllm_flags(wheel)
-        server_flags: Flags = vllm_server_flags(wheel, SERVER_ARGUMENTS)
+        server_flags: Flags = vllm_server_flags(wheel)
+        module = vllm_server_module(wheel)
     document = {
         "image": REPOSITORY,
         "version": image.tag,
@@ -71,7 +78,7 @@ def recorded(image: NeuronImage, target: Path) -> str:
         "engine_version": image.vllm,
         "accelerators": image.accelerators,
         "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
-        "source": f"vllm {image.vllm} ({VLLM_ARGUMENTS} and {SERVER_ARGUMENTS} of its wheel)",
+        "source": f"vllm {image.vllm} ({VLLM_ARGUMENTS} and {module} of its wheel)",
         "image_source": LIST,
     }
     tables = {"flags": flags, "server_flags": server_flags}

@@ -15,16 +15,18 @@ import argparse
 import datetime
 import json
 
-from engine_definitions import (
+from record_engine_flags import TARGETS, owned_tables
+
+from inference_catalog.engine_wheels.flag_definitions import (
     OMNI_ARGUMENTS,
     VLLM_ARGUMENTS,
-    VLLM_SERVER_ARGUMENTS,
     omni_flags,
     vllm_flags,
     vllm_server_flags,
+    vllm_server_module,
 )
-from record_engine_flags import TARGETS, owned_tables, table_text
-from remote_wheel import open_remote_wheel, wheel_digest
+from inference_catalog.engine_wheels.release_file import table_text
+from inference_catalog.engine_wheels.wheels import open_wheel
 
 #: The blueprint's key of the engine.
 OWNER = "vllmOmni"
@@ -42,21 +44,17 @@ def main() -> None:
     options = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     options.add_argument("--digest", help="manifest digest of the image, sha256:…, if it is known")
     given = options.parse_args()
-    vllm, omni = f"vllm=={RELEASE}", f"vllm-omni=={RELEASE}"
-    with open_remote_wheel(vllm) as wheel:
-        flags = vllm_flags(wheel)
-        server_flags = vllm_server_flags(wheel)
-    with open_remote_wheel(omni) as wheel:
-        flags |= omni_flags(wheel)
+    vllm, omni = open_wheel(f"vllm=={RELEASE}"), open_wheel(f"vllm-omni=={RELEASE}")
+    flags = vllm_flags(vllm.archive) | omni_flags(omni.archive)
+    server_flags = vllm_server_flags(vllm.archive)
     document = {
         "image": IMAGE,
         "version": f"v{RELEASE}",
         "digest": given.digest,
         "engine_version": RELEASE,
         "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
-        "source": f"vllm-omni {RELEASE} ({OMNI_ARGUMENTS} of its wheel, SHA-256 {wheel_digest(omni)}) and "
-        f"vllm {RELEASE} ({VLLM_ARGUMENTS} and {VLLM_SERVER_ARGUMENTS} of its wheel, SHA-256 "
-        f"{wheel_digest(vllm)})",
+        "source": f"vllm-omni {RELEASE} ({OMNI_ARGUMENTS} of its wheel, {omni.digest}) and vllm {RELEASE} "
+        f"({VLLM_ARGUMENTS} and {vllm_server_module(vllm.archive)} of its wheel, {vllm.digest})",
         "image_source": IMAGE_SOURCE,
     }
     head = json.dumps(document, indent=2).removesuffix("\n}")

@@ -25,9 +25,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from remote_wheel import open_remote_wheel
-
 import inference_catalog as catalog
+from inference_catalog.engine_wheels.wheels import open_remote_wheel
 
 TARGET = Path(__file__).resolve().parents[1] / "catalog/inference_catalog/data/registered_classes.json"
 

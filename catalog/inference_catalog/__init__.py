@@ -14,6 +14,7 @@ from inference_catalog.catalogue import (
     Catalogue,
     shipped,
 )
+from inference_catalog.classes import ClassHistory, ClassReleases
 from inference_catalog.diffusion import ImageSpeed, Pipeline, PipelinePart, image_speeds
 from inference_catalog.engine import AnswerFormat, Engine, EnvironmentNames, Flag, MemoryArgument, ParserNames
 from inference_catalog.entry_builder import CatalogueError, UnknownEntryError
@@ -32,6 +33,8 @@ __all__ = [
     "BrokerSize",
     "Catalogue",
     "CatalogueError",
+    "ClassHistory",
+    "ClassReleases",
     "Draft",
     "DraftClass",
     "Endpoint",
@@ -67,6 +70,7 @@ __all__ = [
     "answer_formats",
     "argument_reasons",
     "broker_sizes",
+    "class_histories",
     "draft_targets",
     "drafts",
     "endpoints",
@@ -178,6 +182,11 @@ def argument_reasons() -> Mapping[str, str]:
 def memory_arguments(engine: str) -> Mapping[str, MemoryArgument]:
     """Return the arguments of an engine that change its memory in a way that no estimate models, by name."""
     return shipped().memory_arguments.get(engine, {})
+
+
+def class_histories() -> Mapping[str, ClassHistory]:
+    """Return which releases register which model class, by the blueprint's key of the engine."""
+    return shipped().class_histories
 
 
 def environment_names() -> Mapping[str, EnvironmentNames]:

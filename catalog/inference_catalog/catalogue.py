@@ -11,6 +11,7 @@ from types import MappingProxyType
 from typing import Any, TypeVar, get_args
 
 from inference_catalog.cached_layers import CacheSettings, read_layers
+from inference_catalog.classes import ClassHistory, ClassReleases
 from inference_catalog.component_image import ComponentImage
 from inference_catalog.configurations.config_fields import Architecture
 from inference_catalog.diffusion import pipeline_of
@@ -213,6 +214,13 @@ class Catalogue:
         return LazyEntries(self.engines, self._releases)
 
     @cached_property
+    def class_histories(self) -> Mapping[str, ClassHistory]:
+        """Model classes over the releases of an engine, by the blueprint's key."""
+        path = self.directory / "classes_by_release.json"
+        engines = self._json(path.name)["engines"]
+        return LazyEntries(engines, lambda name: self._class_history(name, engines[name], path))
+
+    @cached_property
     def environment_names(self) -> Mapping[str, EnvironmentNames]:
         """Environment variables that an engine defines, by the blueprint's key."""
         return self._entries("environment_names.json", "engines", EnvironmentNames)
@@ -333,13 +341,32 @@ class Catalogue:
 
     def _engine(self, name: str, path: Path) -> Engine:
         """Read one release of an engine."""
-        document = self._json(str(path.relative_to(self.directory)))
+        return self.engine_entry(name, self._json(str(path.relative_to(self.directory))), path)
+
+    def engine_entry(self, name: str, document: Mapping[str, Any], path: Path) -> Engine:
+        """Return the entry of one release of an engine.
+
+        Parameters
+        ----------
+        name
+            The blueprint's key of the engine.
+        document
+            Content of its file.
+        path
+            The file, for messages.
+        """
         tables = {key: flags_of(document.get(key, {})) for key in ("flags", "server_flags")}
         owned = {
             key: self._owned_arguments(document.get(key, {}), path)
             for key in ("owned_arguments", "server_owned_arguments", "ignored_arguments")
         }
         return build_entry(Engine, {"name": name, **document, **tables, **owned}, path)
+
+    def _class_history(self, name: str, entry: Mapping[str, Any], path: Path) -> ClassHistory:
+        """Return the classes of one engine, each built when it is first used."""
+        rows = entry["classes"]
+        classes = LazyEntries(rows, lambda each: build_entry(ClassReleases, rows[each], path))
+        return build_entry(ClassHistory, {"engine": name, **entry, "classes": classes}, path)
 
     def _owned_arguments(self, groups: Mapping[str, Sequence[str]], path: Path) -> Mapping[str, str]:
         """Return the reason of each argument. Several engines share a reason that begins with "@"."""

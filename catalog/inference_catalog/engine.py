@@ -151,15 +151,15 @@ class MemoryArgument:
 
 @dataclass(frozen=True, slots=True)
 class Engine:
-    """A serving engine at the pinned release."""
+    """A release of a serving engine."""
 
     name: str
     """The blueprint's key, such as ``vllm``."""
     image: str
     version: str
     digest: str | None
-    """`image`, `version`, `digest`: Container image repository, tag, and manifest digest (None if it is not
-    resolved)."""
+    """`image`, `version`, `digest`: Container image repository, release by which a blueprint names it, and
+    manifest digest (None if it is not resolved)."""
     engine_version: str
     """Release of the engine inside the image."""
     flags: Mapping[str, Flag]
@@ -183,6 +183,23 @@ class Engine:
     """Such arguments of the engine's own server."""
     ignored_arguments: Mapping[str, str] = dataclasses.field(default_factory=dict)
     """Arguments that Dynamo's workers take and only the engine's own server reads, each with the reason."""
+    tag: str = ""
+    """Tag of the image; empty if it is the version."""
+    wheel: str = ""
+    """Digest of the wheel from which the flags were read; empty if they were not read from one alone."""
+    model_classes: tuple[str, ...] = ()
+    """Model classes that the release registers; empty if they are not recorded with it."""
+
+    @property
+    def address(self) -> str:
+        """The image by tag, and by digest if one is known."""
+        tagged = f"{self.image}:{self.tag or self.version}"
+        return f"{tagged}@{self.digest}" if self.digest else tagged
+
+    @property
+    def on_dynamo(self) -> bool:
+        """Whether Dynamo's workers are in the image, so that the flags are theirs."""
+        return any(flag.owner == "dynamo" for flag in self.flags.values())
 
     def flag(self, name: str) -> Flag | None:
         """Return the flag of a command-line argument, including ``--no-`` forms; None if it is unknown."""

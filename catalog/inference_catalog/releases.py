@@ -61,12 +61,21 @@ class Releases:
     """Version by EKS add-on; None if EKS chooses it when the add-on is created."""
     held_pools: Mapping[str, NodeImage] = field(default_factory=dict)
     """Names of the pools whose nodes keep their current image."""
+    recorded_engines: Mapping[str, Mapping[str, Engine]] = field(default_factory=dict)
+    """Releases of engines that were recorded next to the blueprint, by engine and release."""
 
     def engine(self, name: str) -> Engine:
         """Return one engine; raises UnknownEntryError with close matches."""
         if name not in self.engines:
             raise UnknownEntryError("engine", name, self.engines)
         return self.engines[name]
+
+    def engine_releases(self, name: str) -> Mapping[str, Engine]:
+        """Return the releases of an engine that an image may have, by release.
+
+        Those next to the blueprint come before the recorded ones of this library.
+        """
+        return {**shipped().engine_releases[name], **self.recorded_engines.get(name, {})}
 
     def release_of(self, system: SystemName) -> str:
         """Return the release of an operating system."""

@@ -47,6 +47,7 @@ MODULES: Mapping[str, str] = MappingProxyType(
         "image-cache": "image_cache_commands",
         "charts": "charts_commands",
         "models": "model_commands",
+        "engines": "engine_commands",
     }
 )
 

@@ -16,7 +16,6 @@ from inference_blueprints.serving.resolved import (
 )
 from inference_blueprints.serving.scaling.elastic_processes import elastic_processes
 from inference_blueprints.serving.stacks import STACKS
-from inference_blueprints.serving.stacks.engine_process import pinned_image
 from inference_blueprints.serving.stacks.known_callers import behind_known_callers
 from inference_blueprints.serving.types import DeploymentPlan, ModelPlan, ServingPlan
 from inference_blueprints.serving.types.front_door import DoorPlan
@@ -62,7 +61,7 @@ def _model_plan(blueprint: spec.Blueprint, index: int) -> ModelPlan:
         catalog_name=catalog_name(model.weights),
         deployments=deployments,
         weights_mirror=weights_mirror(
-            model, deployments[0], pinned_image(blueprint.releases.engine(STREAMING_ENGINES[0]))
+            model, deployments[0], blueprint.releases.engine(STREAMING_ENGINES[0]).address
         ),
         shared_kv_cache=shared_cache_plan(model, engine_release(blueprint, model).version),
         batch_headers=STACKS[model.stack.chosen].batch_headers(roles[0][0]),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Literal, cast
 
@@ -11,6 +11,7 @@ from inference_blueprints.serving.traffic import Traffic, deployment_traffic
 from inference_blueprints.spec import types as spec
 from inference_blueprints.spec.invalid_values import usable
 from inference_catalog.catalogue import shipped
+from inference_catalog.entry_builder import UnknownEntryError
 from inference_catalog.node_facts import node_count
 from inference_contracts.records import dataclass
 
@@ -195,13 +196,23 @@ def engine_release(blueprint: spec.Blueprint, model: spec.Model) -> catalog.Engi
     """
     name, image = model.engine.chosen, model.engine.section.image
     if image is not None:
-        return catalog.engine_release(name, image.release)
+        releases = known_releases(blueprint, model)
+        if image.release not in releases:
+            raise UnknownEntryError("release", image.release, releases)
+        return releases[image.release]
     release = blueprint.releases.engine(name)
     if not release.accelerators:
         return release
     used = _accelerator_names(blueprint, model)
     others = shipped().engine_releases[name].values()
     return next((each for each in (release, *others) if used & {*each.accelerators}), release)
+
+
+def known_releases(blueprint: spec.Blueprint, model: spec.Model) -> Mapping[str, catalog.Engine]:
+    """Return the recorded releases that a model's own image may have; none if the model names no image."""
+    if model.engine.section.image is None:
+        return {}
+    return blueprint.releases.engine_releases(model.engine.chosen)
 
 
 def _accelerator_names(blueprint: spec.Blueprint, model: spec.Model) -> set[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from pydantic.alias_generators import to_camel
 
@@ -10,12 +10,13 @@ import inference_catalog as catalog
 from inference_blueprints.serving.engines import ENGINES
 from inference_blueprints.serving.engines.serving_engine import changed_config
 from inference_blueprints.serving.estimates.request_estimates import busy_cpu, frontend_size
+from inference_blueprints.serving.stacks import STACKS
 from inference_blueprints.serving.traffic import deployment_traffic
 from inference_blueprints.serving.weights_loading import STREAMING_ENGINES, can_stream
 from inference_blueprints.spec import types as spec
+from inference_blueprints.spec.engine_files import RECORDABLE
 from inference_blueprints.spec.invalid_values import usable
 from inference_blueprints.spec.wording import listing, quote, suggestion
-from inference_catalog.catalogue import shipped
 from inference_contracts.errors import Finding
 
 _Found = Iterator[tuple[tuple[str, ...], str]]
@@ -47,19 +48,37 @@ def _tiers(model: spec.Model) -> list[str]:
     return [to_camel(name) for name in type(cache).model_fields if getattr(cache, name)] if cache else []
 
 
-def image_findings(model: spec.Model, model_path: tuple[str | int, ...]) -> Iterator[Finding]:
+def image_findings(
+    model: spec.Model, known: Mapping[str, catalog.Engine], model_path: tuple[str | int, ...]
+) -> Iterator[Finding]:
     """Check the images of a model.
 
-    Yields: An error for a release that is not recorded, and for a tag from which Dynamo's operator would read
-        another release; a warning for each image without a digest.
+    known: Recorded releases of its engine.
+    Yields: An error for a release that is not recorded or without Dynamo under Dynamo, and for a tag from
+        which Dynamo's operator would read another release; a warning for each image without a digest.
     """
     name, image = model.engine.chosen, model.engine.section.image
     path = (*model_path, "engine", name, "image")
-    releases = tuple(shipped().engine_releases[name])
-    if image and image.release not in releases:
+    on_dynamo = [release for release, engine in known.items() if engine.on_dynamo] if image else []
+    if image and image.release not in known:
+        releases = on_dynamo if model.stack.dynamo else [*known]
+        recordable = name in RECORDABLE and not model.stack.dynamo
+        record = f"; or record it: `blueprints engines record {name}==RELEASE`" if recordable else ""
         message = (
             f"got {quote(image.release)}, whose flags are not recorded"
-            f"{suggestion(image.release, releases)}; known are {listing(releases)}"
+            f"{suggestion(image.release, releases)}; known are {listing(releases)}{record}"
+        )
+        yield Finding((*path, "release"), message)
+        return
+    if image and model.stack.dynamo and image.release not in on_dynamo:
+        others = [
+            f"'stack: {{{each}: {{}}}}'"
+            for each, stack in STACKS.items()
+            if stack.runs_own_servers and name in stack.frameworks
+        ]
+        message = (
+            f"got {quote(image.release)}, {name}'s own release, whose image has no Dynamo; set "
+            f"{' or '.join(others)}, or {listing(on_dynamo)}"
         )
         yield Finding((*path, "release"), message)
         return
@@ -83,7 +102,7 @@ def _images(
 ) -> Iterator[tuple[str, tuple[str | int, ...]]]:
     """Yield each image with its path."""
     image = model.engine.section.image
-    if image:
+    if image and image.name:
         yield image.name, (*model_path, "engine", model.engine.chosen, "image", "name")
     if model.frontend and model.frontend.image:
         yield model.frontend.image, (*model_path, "frontend", "image")

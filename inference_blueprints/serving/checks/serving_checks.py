@@ -37,6 +37,11 @@ from inference_blueprints.serving.checks.parallelism_checks import (
     parallelism_findings,
     shape_findings,
 )
+from inference_blueprints.serving.checks.release_checks import (
+    class_findings,
+    planned_argument_findings,
+    release_network_findings,
+)
 from inference_blueprints.serving.checks.start_checks import start_findings
 from inference_blueprints.serving.checks.streaming_checks import STREAMING_CHECKS
 from inference_blueprints.serving.checks.support_checks import (
@@ -49,7 +54,13 @@ from inference_blueprints.serving.engines.worker_sizing import worker_memory, wo
 from inference_blueprints.serving.estimates.cache_tiers import shared_cache_findings, whole_kv_bytes_per_token
 from inference_blueprints.serving.estimates.disk import disk_findings
 from inference_blueprints.serving.estimates.node_copies import hub_findings
-from inference_blueprints.serving.resolved import ResolvedWorkers, UnresolvedError, engine_release, resolve
+from inference_blueprints.serving.resolved import (
+    ResolvedWorkers,
+    UnresolvedError,
+    engine_release,
+    known_releases,
+    resolve,
+)
 from inference_blueprints.serving.traffic import further_routes, model_traffic
 from inference_blueprints.spec import types as spec
 from inference_blueprints.spec.invalid_values import decidable, usable
@@ -100,7 +111,7 @@ def _model_findings(blueprint: spec.Blueprint, index: int) -> Iterator[Finding]:
     yield from memory_argument_findings(model, path)
     yield from option_findings(model, path)
     yield from draft_findings(model, path)
-    wrong_images = [*image_findings(model, path)]
+    wrong_images = [*image_findings(model, known_releases(blueprint, model), path)]
     yield from wrong_images
     if _wrong(wrong_images):
         return
@@ -123,6 +134,9 @@ def _model_findings(blueprint: spec.Blueprint, index: int) -> Iterator[Finding]:
             for finding in _workers_findings(resolved, arguments_are_right=arguments_are_right)
         ]
         yield from found
+        if arguments_are_right and not _wrong(found):
+            for resolved in roles:
+                yield from planned_argument_findings(resolved)
         means = model_traffic(blueprint.spec, model).means
         has_size = means.images if model.makes_images else means.input_tokens
         if arguments_are_right and has_size and not _wrong(found):
@@ -149,6 +163,8 @@ def _workers_findings(resolved: ResolvedWorkers, *, arguments_are_right: bool) -
     found = list(shape_findings(resolved)) or list(parallelism_findings(resolved))
     found += neuron_findings(resolved)
     found += capability_findings(resolved)
+    found += class_findings(resolved)
+    found += release_network_findings(resolved)
     if _wrong(found):
         return found
     if arguments_are_right:

@@ -30,6 +30,7 @@ from inference_blueprints.serving.stacks.engine_process import (
     probes,
     rollout,
     startup_seconds,
+    user_environment,
     worker_resources,
 )
 from inference_blueprints.serving.stacks.request_filter import add_filter
@@ -193,6 +194,7 @@ class Direct(ServingStack):
             command=server.command,
             arguments=engine.server_arguments(arguments, _HTTP.number, stream),
             environment={
+                **user_environment(resolved),
                 **engine.environment(resolved),
                 **trace_environment(resolved, role),
                 **resolved.model.engine.section.env,

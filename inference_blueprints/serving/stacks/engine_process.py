@@ -29,7 +29,6 @@ from inference_blueprints.serving.types import (
     Role,
     Rollout,
 )
-from inference_catalog import Engine
 
 # Computes how workers of a new version replace the old ones.
 
@@ -105,19 +104,28 @@ def engine_image(resolved: ResolvedWorkers) -> str:
     out).
     """
     own = resolved.model.engine.section.image
-    if own is not None:
+    if own is not None and own.name:
         return own.name
     variant = ENGINES[resolved.model.engine.chosen].efa_variant
-    if variant and efa_interfaces(resolved):
+    if variant and resolved.engine.on_dynamo and efa_interfaces(resolved):
         # This image is not the one that the catalogue's digest identifies.
         return f"{resolved.engine.image}:{resolved.engine.version}{variant}"
-    return pinned_image(resolved.engine)
+    return resolved.engine.address
 
 
-def pinned_image(engine: Engine) -> str:
-    """Return an engine's image by tag, and by digest if one is known."""
-    tagged = f"{engine.image}:{engine.version}"
-    return f"{tagged}@{engine.digest}" if engine.digest else tagged
+#: Workers run as a user of Dynamo's images (``_workers.tpl`` of the charts). The engines' own images have no
+#: such user, and PyTorch asks for its name while it is imported (ai-dynamo/dynamo#12457); it takes the name
+#: from this variable if there is one (``getpass.getuser`` of Python). Its home is not writable either.
+_USER_ENVIRONMENT: Mapping[str, EnvironmentValue] = MappingProxyType({"USER": "engine", "HOME": "/tmp"})  # noqa: S108
+
+
+def user_environment(resolved: ResolvedWorkers) -> Mapping[str, EnvironmentValue]:
+    """Return what an engine's own image needs to run as another user than its own.
+
+    The engines that have only their own images are left as they are.
+    """
+    own_image = not resolved.engine.on_dynamo and ENGINES[resolved.model.engine.chosen].dynamo_name
+    return _USER_ENVIRONMENT if own_image else {}
 
 
 def engine_settings(resolved: ResolvedWorkers, sizing: Sizing) -> EngineSettings:

@@ -34,6 +34,7 @@ from inference_blueprints.serving.stacks.engine_process import (
     probes,
     rollout,
     startup_seconds,
+    user_environment,
     worker_resources,
 )
 from inference_blueprints.serving.stacks.request_filter import add_filter, arguments_in_front_of
@@ -270,7 +271,7 @@ def _kv_events(resolved: ResolvedWorkers) -> str:
 
 
 def _environment(resolved: ResolvedWorkers) -> Mapping[str, EnvironmentValue]:
-    environment = dict(engine_of(resolved).environment(resolved))
+    environment = {**user_environment(resolved), **engine_of(resolved).environment(resolved)}
     if _prefix_scorer(resolved) == "precise":
         environment["POD_IP"] = OwnAddress()
     transfer = kv_transfer(resolved)

@@ -131,7 +131,7 @@ OWNED: Mapping[str, str] = MappingProxyType(
             _KERNELS,
         ),
         **dict.fromkeys(
-            ("HOME", "LD_LIBRARY_PATH", "LD_PRELOAD", "PATH", "PYTHONPATH", "XDG_CACHE_HOME"), _FILES
+            ("HOME", "LD_LIBRARY_PATH", "LD_PRELOAD", "PATH", "PYTHONPATH", "USER", "XDG_CACHE_HOME"), _FILES
         ),
         **dict.fromkeys(("VLLM_SERVER_DEV_MODE", "VLLM_ALLOW_RUNTIME_LORA_UPDATING"), _OPERATOR_ENDPOINTS),
         "VLLM_ALLOW_INSECURE_SERIALIZATION": _PICKLE,

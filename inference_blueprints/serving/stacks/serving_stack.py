@@ -16,6 +16,7 @@ from inference_blueprints.serving.resolved import ResolvedWorkers, common_zone
 from inference_blueprints.serving.types import EndpointPicker, EnvironmentValue, Process, Role
 from inference_blueprints.spec.types import NO_PARSER, ArgumentValue, Parsers
 from inference_catalog import Engine, Flag, ParserNames
+from inference_catalog.catalogue import shipped
 from inference_contracts.trace_names import (
     EXPORT_SWITCH,
     TRACES_ENDPOINT_ON_EKS,
@@ -191,9 +192,12 @@ class ServingStack(ABC):
 
     def owned_arguments(self, engine: str) -> Mapping[str, str]:
         """Return the arguments of an engine that only the plan may set, each with the reason."""
-        entry = catalog.engine(engine)
-        server = entry.server_owned_arguments if self.runs_own_servers else {}
-        return {**entry.owned_arguments, **server}
+        owned: dict[str, str] = {}
+        # A flag that a newer release brings keeps its reason, also in a release recorded by the user.
+        for entry in shipped().engine_releases[engine].values():
+            owned |= entry.owned_arguments
+            owned |= entry.server_owned_arguments if self.runs_own_servers else {}
+        return owned
 
     def arguments(self, resolved: ResolvedWorkers, sizing: Sizing) -> dict[str, Argument]:
         """Return a worker's arguments by name without dashes: the engine's, and the parsers of answers."""

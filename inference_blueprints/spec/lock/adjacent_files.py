@@ -1,4 +1,4 @@
-"""Files next to a blueprint: its lock, charts that were fetched, and entries of models."""
+"""Files next to a blueprint: its lock, fetched charts, entries of models, and releases of engines."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import field, replace
 from pathlib import Path
 
+from inference_blueprints.spec.engine_files import ENGINES_FOLDER, read_engines
 from inference_blueprints.spec.lock.lock import Lock, find_unserved, lock_path, locked_releases
 from inference_blueprints.spec.lock.lock_text import read_lock
 from inference_blueprints.spec.model_files import MODELS_FOLDER, read_models
@@ -62,7 +63,7 @@ CHARTS_FOLDER = "charts"
 
 
 class AdjacentFiles:
-    """The lock, the charts and the entries of models next to a blueprint.
+    """The lock, the charts, the entries of models and the releases of engines next to a blueprint.
 
     blueprint: Its file.
     """
@@ -71,6 +72,7 @@ class AdjacentFiles:
         self._lock = lock_path(blueprint)
         self._charts = blueprint.parent / CHARTS_FOLDER
         self._models = blueprint.parent / MODELS_FOLDER
+        self._engines = blueprint.parent / ENGINES_FOLDER
         self._upgrade = f"blueprints upgrade {blueprint}"
         self._fetch = f"blueprints charts fetch {blueprint}"
         self.problems: list[Problem] = []
@@ -83,7 +85,9 @@ class AdjacentFiles:
         charts = {name: self._with_archive(chart) for name, chart in releases.charts.items()}
         models, problems = read_models(self._models)
         self.problems += problems
-        releases = replace(releases, charts=charts)
+        engines, wrong = read_engines(self._engines)
+        self.problems += wrong
+        releases = replace(releases, charts=charts, recorded_engines=engines)
         return replace(pins, releases=releases, upgrade=self._upgrade, models=models)
 
     def _of_lock(self) -> Pins:

@@ -242,7 +242,11 @@ def find_unserved(lock: Lock, document: Document, upgrade: str) -> Iterator[Prob
             served = quote(newest) if oldest == newest else f"{quote(oldest)} to {quote(newest)}"
             yield document.problem(path, f"got {quote(version)}, this release supports {served}; {remedy}")
     for name, pin in lock.engines.items():
-        releases = shipped().engine_releases.get(name, {})
+        recorded = shipped().engine_releases.get(name, {})
+        # Models that name no image run what the lock pins, and most of them run on Dynamo.
+        releases = [
+            each for each, engine in recorded.items() if engine.on_dynamo == own.engines[name].on_dynamo
+        ]
         if releases and pin.version not in releases:
             message = f"got {quote(pin.version)}, this release supports {listing(releases)}"
             yield document.problem(("engines", name, "version"), f"{message}; {remedy}")

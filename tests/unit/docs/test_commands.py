@@ -32,7 +32,7 @@ KINDS = {
     # These need an account, or start much: here only their arguments are checked.
     "parsed": (
         r"blueprints (synth|bootstrap|deploy|diff|charts|image-cache|upgrade|doctor|verify|costs|prune"
-        r"|destroy|take-over|local|tune|benchmark|token|batch|signals|streaming|capacity|models|keys|usage)\b"
+        r"|destroy|take-over|local|tune|benchmark|token|batch|signals|streaming|capacity|models|engines|keys|usage)\b"
     ),
     # Held to AWS's own model: test_keys_page.py.
     "federation": r"aws iam (enable|get)-outbound-web-identity-federation(-info)?$",

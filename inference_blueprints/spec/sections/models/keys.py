@@ -119,12 +119,15 @@ class Weights(Section):
 
 
 class EngineImage(Section):
-    """Your own image of an engine, or a mirror of the published one."""
+    """Another release of an engine, your own image of it, or a mirror of the published one."""
 
-    name: ContainerImage
-    """Image with its tag, and best with its digest. Under Dynamo, the tag begins with the release."""
+    name: ContainerImage | None = None
+    """Image with its tag, and best with its digest. Under Dynamo, the tag begins with the release. Without
+    it, the published image of the release."""
     release: str = Field(min_length=1, max_length=64)
-    """Release of Dynamo's image that it is, or is built on. Its flags are used."""
+    """Release that it is, or is built on. Its flags are used. On Dynamo, that of Dynamo's image, such as
+    `1.6.1`; on `direct` and `llmD` also the engine's own, such as `0.33.0`: one of the catalogue, or one
+    that `blueprints engines record` wrote into `engines` next to the blueprint."""
 
 
 class EngineSection(Section):
@@ -136,7 +139,8 @@ class EngineSection(Section):
     """Environment variables of the workers, such as `NCCL_DEBUG: INFO`. Variables that the plan sets are
     errors, and so are secrets."""
     image: EngineImage | None = None
-    """Image of the workers. Without it, the published one at the release in the catalogue."""
+    """Image of the workers, or its release alone. Without it, the published one at the release in the
+    catalogue."""
 
 
 class VllmEngine(EngineSection):

@@ -230,12 +230,13 @@ def test_a_former_engine_runs_with_its_own_flags(
     former: dict[str, Any] = copy.deepcopy(flags)
     former["version"] = "1.5.0"
     del former["flags"]["--async-scheduling"]
-    newer = Catalogue(tmp_path)
-    (tmp_path / "engines/vllm").mkdir(parents=True)
-    (tmp_path / "engines/vllm.json").write_text(json.dumps(flags))
-    (tmp_path / "engines/vllm/1.5.0.json").write_text(json.dumps(former))
+    data = tmp_path / "catalogue"
+    newer = Catalogue(data)
+    (data / "engines/vllm").mkdir(parents=True)
+    (data / "engines/vllm.json").write_text(json.dumps(flags))
+    (data / "engines/vllm/1.5.0.json").write_text(json.dumps(former))
     for name in ("nodes.json", "argument_reasons.json"):
-        (tmp_path / name).write_text((shipped().directory / name).read_text())
+        (data / name).write_text((shipped().directory / name).read_text())
     monkeypatch.setattr(locks, "shipped", lambda: newer)
 
     lock = replace(FULL, engines={"vllm": Pin("1.5.0")})
@@ -247,6 +248,12 @@ def test_a_former_engine_runs_with_its_own_flags(
     blueprint.write_text(yaml.safe_dump(document))
     with pytest.raises(BlueprintError, match=r"async-scheduling.*is not an argument"):
         load_blueprint(str(blueprint))
+
+
+def test_a_lock_pins_no_release_without_dynamo(blueprint: Path) -> None:
+    lock = replace(FULL, engines={"vllm": Pin("0.33.0")})
+    with pytest.raises(BlueprintError, match=r"engines\.vllm.version: got '0.33.0', .* supports '1.6.1'"):
+        locked(blueprint, lock)
 
 
 def test_the_lock_of_a_blueprint_names_what_it_uses(blueprint: Path) -> None:

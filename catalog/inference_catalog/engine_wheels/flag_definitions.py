@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import ast
 import re
-import sys
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+
+from inference_contracts.errors import UserError
 
 Flags = dict[str, dict[str, object]]
 
 VLLM_ARGUMENTS = "vllm/engine/arg_utils.py"
-VLLM_SERVER_ARGUMENTS = "vllm/entrypoints/launchers/cli_args.py"
+#: Where releases define the flags of the server: since 0.33, those before, and those before 0.20.
+VLLM_SERVER_ARGUMENTS = (
+    "vllm/entrypoints/common/cli_args.py",
+    "vllm/entrypoints/launchers/cli_args.py",
+    "vllm/entrypoints/openai/cli_args.py",
+)
 #: Modules with the names of parsers, and the table in each, by the flag that takes them.
 _VLLM_PARSERS = {
     "--reasoning-parser": ("vllm/reasoning/__init__.py", "_REASONING_PARSERS_TO_REGISTER"),
@@ -36,9 +42,9 @@ def vllm_flags(wheel: zipfile.ZipFile) -> Flags:
     return _with_parser_names(flags, wheel, _VLLM_PARSERS)
 
 
-def vllm_server_flags(wheel: zipfile.ZipFile, module: str = VLLM_SERVER_ARGUMENTS) -> Flags:
+def vllm_server_flags(wheel: zipfile.ZipFile) -> Flags:
     """Return the flags that ``vllm serve`` has besides those of the engine (``make_arg_parser``)."""
-    tree = ast.parse(wheel.read(module))
+    tree = ast.parse(wheel.read(vllm_server_module(wheel)))
     flags = _added_flags(tree, {}, "vllm")
     for statement in ast.walk(tree):
         if isinstance(statement, ast.ClassDef) and statement.name in ("BaseFrontendArgs", "FrontendArgs"):
@@ -47,6 +53,22 @@ def vllm_server_flags(wheel: zipfile.ZipFile, module: str = VLLM_SERVER_ARGUMENT
                 name = "--" + field.replace("_", "-")
                 flags[name] = {"takes_value": not switch, "negatable": switch, "owner": "vllm"}
     return _with_parser_names(flags, wheel, _VLLM_PARSERS)
+
+
+def vllm_server_module(wheel: zipfile.ZipFile) -> str:
+    """Return the module of a release with the flags of ``vllm serve``."""
+    return first_module(wheel, VLLM_SERVER_ARGUMENTS)
+
+
+def first_module(wheel: zipfile.ZipFile, modules: Sequence[str]) -> str:
+    """Return the first of several modules that a wheel has; raises UserError if it has none."""
+    found = next((each for each in modules if each in wheel.NameToInfo), None)
+    if found is None:
+        raise UserError(
+            f"the wheel has none of {', '.join(modules)}, where the releases known here define what they "
+            "accept; use a release of this library that knows this one"
+        )
+    return found
 
 
 def omni_flags(wheel: zipfile.ZipFile) -> Flags:
@@ -96,7 +118,7 @@ def _table_keys(tree: ast.Module, table: str) -> list[str]:
                 return sorted(ast.literal_eval(key) for key in keys if key)
             case ast.AnnAssign(target=ast.Name(id=name), value=ast.Dict(keys=keys)) if name == table:
                 return sorted(ast.literal_eval(key) for key in keys if key)
-    sys.exit(f"no dictionary {table}; read the engine's module of parsers")
+    raise UserError(f"the wheel has no dictionary {table}, which lists the engine's parsers")
 
 
 def _configuration_fields(trees: list[ast.Module]) -> dict[str, list[str]]:
