@@ -13,7 +13,7 @@ import yaml
 
 import inference_catalog as catalog
 from inference_blueprints.loading import LoadedBlueprint, load_blueprint
-from inference_blueprints.resources import blueprints_directory
+from inference_blueprints.resources import blueprints_directory, root
 from inference_blueprints.serving.checks.serving_checks import serving_findings
 from inference_blueprints.serving.command_line import flag_values
 from inference_blueprints.serving.plan import build_plan
@@ -295,3 +295,10 @@ def test_the_table_of_classes_agrees_with_those_of_the_pinned_releases() -> None
         history = catalog.class_histories()[engine]
         classes = [each for each in registered.classes.values() if engine in each.engines]
         assert [each.name for each in classes if not history.has(each.name, release)] == []
+
+
+@pytest.mark.parametrize(("name", "release"), SHIPPED)
+def test_the_page_names_the_image_of_each_recorded_release(name: str, release: str) -> None:
+    page = (root() / "docs" / "engines.md").read_text("utf-8")
+    address = shipped().engine_releases[name][release].address.removeprefix("docker.io/")
+    assert f"| {release} | `{address}` |" in page
