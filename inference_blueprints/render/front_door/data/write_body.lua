@@ -113,11 +113,29 @@ function envoy_on_request(handle)
   end
 end
 
+-- Returns where the usage ends whose name begins at a place, if it is the last field of the document and has numbers,
+-- and at most one object of numbers, as engines write it. A bracket that ends just before the document's own end is
+-- that of one of its fields. Letters between two quotes with a colon behind them are a name, and no end of a text with
+-- the begin of another: so what is counted are brackets, and not text.
+local function last_field(event, at)
+  if not find(event, "^[{,]", at - 1) and not find(event, "^[{,] ", at - 2) then
+    return nil
+  end
+  local behind = event:match('^"usage" ?: ?{[^{}]*}() ?}[ \r\n]*$', at)
+    or event:match('^"usage" ?: ?{[%w_", :]*"[%w_]+" ?: ?{[%w_", :]*}[%w_", :]*}() ?}[ \r\n]*$', at)
+  return behind and behind - 1
+end
+
 -- Returns where the usage of an event begins and ends, with its name: that of the document, of its response, or of
 -- its message. Text of the model and what it echoes of a request cannot look like it.
 local function usage_place(event)
-  if not find(event, '"usage"', 1, true) then
+  local named = find(event, '"usage"', 1, true)
+  if not named then
     return nil
+  end
+  local ends = last_field(event, named)
+  if ends then
+    return named, ends
   end
   local at = find(event, "{", 1, true)
   if not at then
@@ -165,10 +183,9 @@ local function usage_place(event)
   return nil
 end
 
-local function count(usage, first, second)
-  local found = usage:match('"' .. first .. '"[ ]*:[ ]*(%d+)')
-  return tonumber(found or second and usage:match('"' .. second .. '"[ ]*:[ ]*(%d+)'))
-end
+local IN, OTHER_IN = '"prompt_tokens"[ ]*:[ ]*(%d+)', '"input_tokens"[ ]*:[ ]*(%d+)'
+local OUT, OTHER_OUT = '"completion_tokens"[ ]*:[ ]*(%d+)', '"output_tokens"[ ]*:[ ]*(%d+)'
+local CACHED = '"cached_tokens"[ ]*:[ ]*(%d+)'
 
 -- Keeps the usage of an event for the access log, and returns what the caller sees of the event.
 local function counted(event, mode, counts)
@@ -177,16 +194,33 @@ local function counted(event, mode, counts)
     return event
   end
   local usage = sub(event, first, last)
-  counts["in"] = count(usage, "prompt_tokens", "input_tokens") or counts["in"]
-  counts.out = count(usage, "completion_tokens", "output_tokens") or counts.out
-  counts.cached = count(usage, "cached_tokens") or counts.cached
+  counts["in"] = tonumber(usage:match(IN) or usage:match(OTHER_IN)) or counts["in"]
+  counts.out = tonumber(usage:match(OUT) or usage:match(OTHER_OUT)) or counts.out
+  if find(usage, '"cached_tokens"', 1, true) then
+    counts.cached = tonumber(usage:match(CACHED)) or counts.cached
+  end
   if mode ~= "none" and mode ~= "last" then
     return event
   end
-  if find(event, '"choices"[ ]*:[ ]*%[%]') then
+  if find(event, '"choices"', 1, true) and find(event, '"choices"[ ]*:[ ]*%[%]') then
     return mode == "none" and "" or event
   end
   return sub(event, 1, first - 1) .. '"usage":null' .. sub(event, last + 1)
+end
+
+-- Returns where the first event from a place on ends: at an empty line.
+local function event_end(text, at)
+  local first = find(text, "\n", at, true)
+  while first do
+    local behind = byte(text, first + 1)
+    if behind == 10 then
+      return first + 1
+    elseif behind == 13 and byte(text, first + 2) == 10 then
+      return first + 2
+    end
+    first = find(text, "\n", first + 1, true)
+  end
+  return nil
 end
 
 local function write_counts(handle, counts, written)
@@ -220,22 +254,28 @@ function envoy_on_response(handle)
     local length = chunk:length()
     local text = length > 0 and chunk:getBytes(0, length) or ""
     local seen = ""
-    rest[#rest + 1] = text
-    size = size + length
-    if length == 0 then
-      seen = table.concat(rest)
-      rest, size = {}, 0
-    elseif find(text, "\n", 1, true) then
-      text = table.concat(rest)
-      local parts, at = {}, 1
-      local first, last = find(text, "\r?\n\r?\n", at)
-      while first do
-        parts[#parts + 1] = counted(sub(text, at, last), mode, counts)
-        at = last + 1
-        first, last = find(text, "\r?\n\r?\n", at)
+    if length > 0 and not find(text, "\n", 1, true) then
+      rest[#rest + 1] = text
+      size = size + length
+    else
+      local whole = text
+      if size > 0 then
+        rest[#rest + 1] = text
+        whole = table.concat(rest)
+        rest, size = {}, 0
       end
-      rest = { sub(text, at) }
-      size = #rest[1]
+      local parts, at, last = {}, 1, event_end(whole, 1)
+      while last do
+        parts[#parts + 1] = counted(sub(whole, at, last), mode, counts)
+        at = last + 1
+        last = event_end(whole, at)
+      end
+      if length == 0 then
+        parts[#parts + 1] = sub(whole, at)
+      elseif at <= #whole then
+        rest[1] = sub(whole, at)
+        size = #rest[1]
+      end
       seen = table.concat(parts)
       write_counts(handle, counts, written)
     end
@@ -243,7 +283,7 @@ function envoy_on_response(handle)
       seen = seen .. table.concat(rest)
       rest, size = {}, 0
     end
-    if changes then
+    if changes and seen ~= text then
       chunk:setBytes(seen)
     end
   end
