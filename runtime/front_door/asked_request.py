@@ -125,7 +125,10 @@ def _text(headers: Mapping[bytes, bytes], name: bytes) -> str | None:
 
 def _number(headers: Mapping[bytes, bytes], header: bytes, name: str, least: int, most: int) -> int | None:
     """Return a whole number. Envoy writes 100000 as 1e+05."""
-    raw = headers.get(header, b"").decode("ascii", "replace")
+    given = headers.get(header, b"")
+    if given.isdigit() and len(given) < _LONGEST_NUMBER and least <= (whole := int(given)) <= most:
+        return whole
+    raw = given.decode("ascii", "replace")
     if raw in _ABSENT:
         return None
     try:

@@ -42,8 +42,8 @@ class KnownUsage:
 
     def passed(self, slot: LedgerSlot, windows: Windows, now: float) -> Exceeded | None:
         """Return the first limit that has been passed. None if there is none."""
-        for counter in slot.counters:
-            if not counter.after.are_none and (known := self._used.get(counter.key)):
+        for counter in slot.refusing_after:
+            if known := self._used.get(counter.key):
                 found = _passed(counter, known[1], windows, int(now))
                 if found:
                     return found

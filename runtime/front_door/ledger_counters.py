@@ -78,6 +78,8 @@ class LedgerSlot:
     """Limits of the script that reserves."""
     reserves: bool
     """Whether a limit has to be asked for before a request. Else it is counted when it has ended."""
+    refusing_after: tuple[LedgerCounter, ...]
+    """Counters with limits that refuse once they have been passed."""
 
     @classmethod
     def of(cls, tag: str, counters: tuple[LedgerCounter, ...]) -> LedgerSlot:
@@ -88,6 +90,7 @@ class LedgerSlot:
             [f"{tag}:open", changed_key(tag), *(counter.key for counter in counters)],
             [word for counter in counters for word in counter.before.as_words()],
             not all(counter.before.are_none for counter in counters),
+            tuple(counter for counter in counters if not counter.after.are_none),
         )
 
     def position_key(self, replica: str, day: int) -> str:

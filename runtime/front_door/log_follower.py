@@ -28,6 +28,8 @@ _READ_BYTES: Final = 1 << 20
 _MOST_BYTES: Final = 64 * 2**20
 #: A position is the number of the file and, in the lower bits, the byte in it.
 _FILE_BITS: Final = 40
+#: Three numbers of 20 digits.
+_STATE_BYTES: Final = 80
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +70,7 @@ class LogFollower:
         self._inodes: dict[int, int] = {}
         self._doubtful_until = 0
         self._trouble = Trouble("access log not replaced")
+        self._kept: int | None = None
         self._settling_since: float | None = None
         self.unread_bytes = 0
 
@@ -150,6 +153,8 @@ class LogFollower:
     def _save(self, settled: int) -> None:
         finished = self._finished(settled)
         inode = self._inodes.get(finished >> _FILE_BITS, 0)
-        new = self._state.with_suffix(".new")
-        new.write_text(json.dumps([inode, finished, settled]))
-        new.rename(self._state)
+        if self._kept is None:
+            self._kept = os.open(self._state, os.O_WRONLY | os.O_CREAT, 0o600)
+        # Over the last one, in one write of one length: a process that is killed has written all or nothing
+        # of it. A new file and a rename ten times a second took a twentieth of this process's time.
+        os.pwrite(self._kept, json.dumps([inode, finished, settled]).ljust(_STATE_BYTES).encode(), 0)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import secrets
+import asyncio
+import os
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 from urllib.parse import quote
@@ -221,7 +222,7 @@ class Policy:
         budgets = self.known.budgets
         caller_slot = budgets.of_caller(caller.team, facts.project, caller.key, caller.budget)
         model_slot = budgets.of_model(model.name)
-        nano, identifier = bound.nano(model.prices), secrets.token_hex(8)
+        nano, identifier = bound.nano(model.prices), os.urandom(8).hex()
         windows = self._ledger.windows
         for slot in (caller_slot, model_slot):
             if slot and (passed := self._usage.passed(slot, windows, time.time())):
@@ -229,27 +230,20 @@ class Policy:
         asked = [slot for slot in (caller_slot, model_slot) if slot and slot.reserves]
         value = f"{nano} {bound.tokens} {facts.as_text()}" if asked else ""
         found: dict[str, Reservation] = {}
-        is_unchecked = False
-        try:
-            for slot in asked:
-                answer = await self._ledger.reserve(slot, identifier, nano, bound.tokens, value)
-                if isinstance(answer, Reservation):
-                    found[slot.tag] = answer
-                    if answer.day == facts.day:
-                        continue
-                for other in asked[: len(found)]:
-                    await self._ledger.settle(other, identifier, 0, 0, found[other.tag])
-                if isinstance(answer, Exceeded):
-                    raise RefusedError(_exceeded(answer))
-                return None
-        except StoreLostError as error:
+        lost = None
+        if asked:
+            found, lost = await self._promises(asked, identifier, nano, bound.tokens, value)
+        if lost:
             self._metrics.count("store_lost")
-            self._admit_without_store(nano, error)
-            for slot in asked[: len(found)]:
-                self._ledger.doubtful.append((slot, identifier))
-            found, asked, is_unchecked = {}, [], True
+            self._ledger.doubtful.extend((slot, identifier) for slot in asked if slot.tag in found)
+            self._admit_without_store(nano, lost)
+            found, asked = {}, []
+        elif any(each.day != facts.day for each in found.values()):
+            await self._return(asked, identifier, found)
+            return None
         self._opened.add(
-            identifier, OpenRequest(facts, nano, value, tuple(asked), link, is_unchecked, time.monotonic())
+            identifier,
+            OpenRequest(facts, nano, value, tuple(asked), link, lost is not None, time.monotonic()),
         )
         none = Reservation(NOT_RESERVED, facts.day, facts.month, 0)
         return Promise(
@@ -259,6 +253,48 @@ class Policy:
             *(nano, bound.input_tokens, bound.output_tokens, bound.images),
             model.prices,
         )
+
+    async def _promises(
+        self, asked: Sequence[LedgerSlot], identifier: str, nano: int, tokens: int, value: str
+    ) -> tuple[dict[str, Reservation], StoreLostError | None]:
+        """Ask all slots in one write. Return what they promise, by their tags, and why one has not answered.
+
+        Raises RefusedError, with nothing reserved, if one refuses.
+        """
+        found: dict[str, Reservation] = {}
+        passed = lost = None
+        questions = [self._answer(slot, identifier, nano, tokens, value) for slot in asked]
+        answers = [await questions[0]] if len(asked) == 1 else await asyncio.gather(*questions)
+        for slot, answer in zip(asked, answers, strict=True):
+            if isinstance(answer, Reservation):
+                found[slot.tag] = answer
+            elif isinstance(answer, Exceeded):
+                passed = passed or answer
+            else:
+                lost = answer
+        if passed:
+            await self._return(asked, identifier, found)
+            raise RefusedError(_exceeded(passed))
+        return found, lost
+
+    async def _answer(
+        self, slot: LedgerSlot, identifier: str, nano: int, tokens: int, value: str
+    ) -> Reservation | Exceeded | StoreLostError:
+        try:
+            return await self._ledger.reserve(slot, identifier, nano, tokens, value)
+        except StoreLostError as error:
+            return error
+
+    async def _return(
+        self, asked: Sequence[LedgerSlot], identifier: str, found: Mapping[str, Reservation]
+    ) -> None:
+        """Give back what slots have promised of a request that is not admitted."""
+        for slot in asked:
+            if slot.tag in found:
+                try:
+                    await self._ledger.settle(slot, identifier, 0, 0, found[slot.tag])
+                except StoreLostError:
+                    self._ledger.doubtful.append((slot, identifier))
 
     def _admit_without_store(self, nano: int, error: StoreLostError) -> None:
         """Admit a request up to this replica's share of what may be spent and not be charged yet."""

@@ -19,7 +19,7 @@ from inference_contracts.request_headers import BATCH_HEADERS, SESSION_HEADER
 _TIMEOUT: Final = "2s"
 #: Credentials and names of callers, which the policy reads.
 _CALLERS: Final = (
-    *("authorization", "x-api-key", door_headers.CALLERS_PROJECT, "x-request-id", "x-forwarded-for"),
+    *("authorization", "x-api-key", door_headers.CALLERS_PROJECT, "x-request-id"),
     *(SESSION_HEADER, *BATCH_HEADERS),
 )
 #: What later filters and routes need of a decision, and the policy itself when it lists models. The access
