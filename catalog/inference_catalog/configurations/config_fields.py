@@ -22,6 +22,16 @@ class Architecture:
     """Source of these facts."""
     defaults: Mapping[str, Any] = field(default_factory=dict)
     """Values of the fields that a ``config.json`` may leave out, as in the class of its configuration."""
+    names: Mapping[str, str] = field(default_factory=dict)
+    """The family's own names of fields, by the name that others give them, such as ``n_embd`` for
+    ``hidden_size``. A dot leads into a section."""
+    width_factor: int = 0
+    """Width of feed-forward modules as a multiple of ``hidden_size``, if the file does not give it; 0 if it
+    must."""
+    one_kv_head: str = ""
+    """Field that is true if all heads share one KV head, unless ``new_decoder_architecture`` is true."""
+    whole_keys: bool = False
+    """Whether latent attention is only a form of its weights, and every head's keys and values are cached."""
     attention: Literal["gqa", "mla", "packed"] = "gqa"
     """``gqa``: keys and values per head; ``mla``: one latent vector per token; ``packed``: one latent vector
     per token in a window, and one for several older tokens (DeepSeek V4)."""
@@ -121,6 +131,8 @@ class ConfigFields:
         Problems found so far. Sections of one file share the list.
     defaults
         Values of fields that the file leaves out.
+    names
+        The file's own names of fields.
     """
 
     def __init__(
@@ -129,8 +141,11 @@ class ConfigFields:
         place: str = "",
         problems: list[str] | None = None,
         defaults: Mapping[str, Any] | None = None,
+        names: Mapping[str, str] | None = None,
     ) -> None:
-        self._values = values
+        given = ((name, _at(values, other)) for name, other in (names or {}).items())
+        self._values = {**values, **{name: value for name, value in given if value is not None}}
+        self._names = names or {}
         self._place = place
         self.problems: list[str] = [] if problems is None else problems
         self._defaults = defaults or {}
@@ -148,7 +163,7 @@ class ConfigFields:
         """Add a problem: the value of a field is not what is needed."""
         got = repr(self._values.get(name))
         shown = got if len(got) <= _SHOWN else f"{got[:_SHOWN]}..."
-        self.problems.append(f"{self._place}{name}: got {shown}, must be {needed}")
+        self.problems.append(f"{self._place}{self._names.get(name, name)}: got {shown}, must be {needed}")
 
     def has(self, name: str) -> bool:
         """Whether the file gives the field, and not as null."""
@@ -189,10 +204,13 @@ class ConfigFields:
         name = next(iter(given or [each for each in names if self.value(each) is not None]), None)
         if name is None:
             if default is None:
-                others = "".join(f" or '{other}'" for other in names[1:])
-                self.problems.append(f"{self._place}{names[0]}: is missing; give '{names[0]}'{others}")
+                first, *others = (self._names.get(each, each) for each in names)
+                more = "".join(f" or '{other}'" for other in others)
+                self.problems.append(f"{self._place}{first}: is missing; give '{first}'{more}")
             return minimum if default is None else default
         value = self.value(name)
+        if isinstance(value, list) and len(value) > 1 and value.count(value[0]) == len(value):
+            value = value[0]  # a value per layer, all equal
         if isinstance(value, bool) or not isinstance(value, int) or not minimum <= value <= maximum:
             self.wrong(name, f"a whole number from {minimum} to {maximum}")
             return minimum
@@ -228,4 +246,12 @@ class ConfigFields:
         if not isinstance(value, Mapping):
             self.wrong(name, "an object")
             return None
-        return ConfigFields(value, f"{self._place}{name}.", self.problems, defaults)
+        return ConfigFields(value, f"{self._place}{name}.", self.problems, defaults, self._names)
+
+
+def _at(values: Mapping[str, Any], path: str) -> Any:
+    """Return the value at a path with dots; None if there is none."""
+    found: Any = values
+    for part in path.split("."):
+        found = found.get(part) if isinstance(found, Mapping) else None
+    return found

@@ -60,7 +60,7 @@ def describe(configuration: object, exported: object = None) -> dict[str, Any]:
     if of_draft:
         return describe_draft(ConfigFields(content), of_draft, shipped().architectures)
     architecture = _architecture(configuration)
-    whole = ConfigFields(content, defaults=architecture.defaults)
+    whole = ConfigFields(content, defaults=architecture.defaults, names=architecture.names)
     of_export = (
         None
         if exported is None

@@ -127,7 +127,9 @@ def _dense_width(fields: ConfigFields, architecture: Architecture) -> int:
     first = next((each for each in names if each and fields.has(each)), None)
     if first:
         return fields.number(first)
-    return fields.number("intermediate_size", "moe_intermediate_size")
+    factor = architecture.width_factor
+    default = factor * fields.number("hidden_size") if factor else None
+    return fields.number("intermediate_size", "moe_intermediate_size", default=default)
 
 
 def _experts(fields: ConfigFields, kinds: tuple[FeedForwardKind, ...]) -> Experts | None:

@@ -49,6 +49,9 @@ def read_heads(fields: ConfigFields, architecture: Architecture, kind: Attention
     own_keys = fields.flag("attention_k_eq_v") and kind == "full"
     first = ("swa_num_key_value_heads",) if is_window else ("num_global_key_value_heads",) if own_keys else ()
     keys = fields.number(*first, "num_key_value_heads", default=queries)
+    shares_keys = bool(architecture.one_kv_head) and fields.flag(architecture.one_kv_head)
+    if shares_keys and not fields.flag("new_decoder_architecture"):
+        keys = 1
     own_size = {"window": "swa_head_dim", "full": "global_head_dim"}.get(kind, "head_dim")
     size_names = (own_size, "head_dim", "attention_head_dim")
     has_size = any(fields.value(each) is not None for each in size_names)

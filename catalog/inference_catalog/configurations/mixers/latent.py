@@ -81,6 +81,10 @@ def latent(fields: ConfigFields, architecture: Architecture, kind: AttentionKind
         o_proj=heads * sizes.value_size * hidden,
     )
     size = sizes.latent_rank + sizes.rope_size
+    if architecture.whole_keys:
+        # Values are padded to the length of keys (``minicpm3.py`` of vLLM 0.31.0).
+        whole = CachedLayers(1, "full", kv_heads=heads, head_size=sizes.plain_size + sizes.rope_size)
+        return Part(found, 0, (whole,))
     if indexer is None:
         return Part(found, 0, (CachedLayers(1, "latent", head_size=size),))
     vectors = CachedLayers(1, "latent", head_size=size, packed_bytes=_packed(sizes), block=_SPARSE_BLOCK)
