@@ -126,19 +126,12 @@ class BatchStore:
     def grant_ceilings(self, grantee: iam.IGrantable) -> iam.Grant:
         """Allow writing ceilings of batch to the table of records, and no other item.
 
-        https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/specifying-conditions.html
-
         Parameters
         ----------
         grantee
             Principal that gets the permission.
         """
-        return iam.Grant.add_to_principal(
-            grantee=grantee,
-            actions=["dynamodb:PutItem"],
-            conditions={"ForAllValues:StringLike": {"dynamodb:LeadingKeys": [f"{CEILING_PREFIX}*"]}},
-            resource_arns=[self._table_arn(self.table_name)],
-        )
+        return self._grant_items(grantee, "dynamodb:PutItem", "StringLike", f"{CEILING_PREFIX}*")
 
     def grant_read_ceiling(self, grantee: iam.IGrantable, model: str) -> iam.Grant:
         """Allow reading the ceiling of a model in the table of records, and no other item.
@@ -150,12 +143,7 @@ class BatchStore:
         model
             Name of the model.
         """
-        return iam.Grant.add_to_principal(
-            grantee=grantee,
-            actions=["dynamodb:GetItem"],
-            conditions={"ForAllValues:StringEquals": {"dynamodb:LeadingKeys": [ceiling_identifier(model)]}},
-            resource_arns=[self._table_arn(self.table_name)],
-        )
+        return self._grant_items(grantee, "dynamodb:GetItem", "StringEquals", ceiling_identifier(model))
 
     def grant_read_deadlines(self, grantee: iam.IGrantable, models: Sequence[str]) -> iam.Grant:
         """Allow reading what the deadlines of models need in the table of records, and no other item.
@@ -167,13 +155,8 @@ class BatchStore:
         models
             Names of the models.
         """
-        keys = [deadlines_identifier(each) for each in models]
-        return iam.Grant.add_to_principal(
-            grantee=grantee,
-            actions=["dynamodb:GetItem"],
-            conditions={"ForAllValues:StringEquals": {"dynamodb:LeadingKeys": keys}},
-            resource_arns=[self._table_arn(self.table_name)],
-        )
+        keys = map(deadlines_identifier, models)
+        return self._grant_items(grantee, "dynamodb:GetItem", "StringEquals", *keys)
 
     def grant_read_spending(self, grantee: iam.IGrantable) -> None:
         """Allow reading what teams have spent, which jobs have not ended, and what these may cost.
@@ -185,18 +168,12 @@ class BatchStore:
         grantee
             Principal that gets the permissions.
         """
-        table = self._table_arn(self.table_name)
-        keys = [f"{SPENDING_PREFIX}*", f"{ADMISSION_PREFIX}*"]
-        iam.Grant.add_to_principal(
-            grantee=grantee,
-            actions=["dynamodb:GetItem"],
-            conditions={"ForAllValues:StringLike": {"dynamodb:LeadingKeys": keys}},
-            resource_arns=[table],
-        )
+        keys = f"{SPENDING_PREFIX}*", f"{ADMISSION_PREFIX}*"
+        self._grant_items(grantee, "dynamodb:GetItem", "StringLike", *keys)
         iam.Grant.add_to_principal(
             grantee=grantee,
             actions=["dynamodb:Query"],
-            resource_arns=[f"{table}/index/{STATE_INDEX}"],
+            resource_arns=[f"{self._table_arn(self.table_name)}/index/{STATE_INDEX}"],
         )
 
     def grant_records(self, grantee: iam.IGrantable, *actions: str) -> iam.Grant:
@@ -282,6 +259,20 @@ class BatchStore:
     @property
     def _stack(self) -> cdk.Stack:
         return cdk.Stack.of(self.encryption_key)
+
+    def _grant_items(
+        self, grantee: iam.IGrantable, action: str, operator: str, *identifiers: str
+    ) -> iam.Grant:
+        """Allow an action on items of the table of records whose identifiers are these, or match them.
+
+        https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/specifying-conditions.html
+        """
+        return iam.Grant.add_to_principal(
+            grantee=grantee,
+            actions=[action],
+            conditions={f"ForAllValues:{operator}": {"dynamodb:LeadingKeys": [*identifiers]}},
+            resource_arns=[self._table_arn(self.table_name)],
+        )
 
     def _table_arn(self, name: str) -> str:
         return self._stack.format_arn(service="dynamodb", resource="table", resource_name=name)

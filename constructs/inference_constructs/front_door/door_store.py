@@ -242,11 +242,7 @@ class DoorStore:
         grantee
             Principal that gets the permission.
         """
-        return iam.Grant.add_to_principal(
-            grantee=grantee,
-            actions=["dynamodb:PutItem", "dynamodb:Query"],
-            resource_arns=[self._table_arn(self.ledger_table)],
-        )
+        return self._grant_ledger(grantee, "dynamodb:PutItem", "dynamodb:Query")
 
     def grant_first_checkpoints(self, grantee: iam.IGrantable) -> iam.Grant:
         """Allow writing the ledger's checkpoints of teams, without reading or deleting any.
@@ -256,11 +252,7 @@ class DoorStore:
         grantee
             Principal that gets the permission.
         """
-        return iam.Grant.add_to_principal(
-            grantee=grantee,
-            actions=["dynamodb:PutItem"],
-            resource_arns=[self._table_arn(self.ledger_table)],
-        )
+        return self._grant_ledger(grantee, "dynamodb:PutItem")
 
     def grant_read_spending(self, grantee: iam.IGrantable) -> iam.Grant:
         """Allow reading what teams have spent, without the key of the table.
@@ -270,11 +262,7 @@ class DoorStore:
         grantee
             Principal that gets the permission.
         """
-        return iam.Grant.add_to_principal(
-            grantee=grantee,
-            actions=["dynamodb:GetItem"],
-            resource_arns=[self._table_arn(self.ledger_table)],
-        )
+        return self._grant_ledger(grantee, "dynamodb:GetItem")
 
     def grant_compare(self, grantee: iam.IGrantable) -> tuple[iam.Grant, ...]:
         """Allow reading all checkpoints of the ledger and all usage records, and writing nothing.
@@ -288,11 +276,7 @@ class DoorStore:
         bucket = f"arn:{stack.partition}:s3:::{self.usage_bucket}"
         services = [f"{each}.{stack.region}.{stack.url_suffix}" for each in ("dynamodb", "s3")]
         return (
-            iam.Grant.add_to_principal(
-                grantee=grantee,
-                actions=["dynamodb:Scan"],
-                resource_arns=[self._table_arn(self.ledger_table)],
-            ),
+            self._grant_ledger(grantee, "dynamodb:Scan"),
             iam.Grant.add_to_principal(
                 grantee=grantee,
                 actions=["s3:GetObject"],
@@ -339,6 +323,11 @@ class DoorStore:
     @property
     def _stack(self) -> cdk.Stack:
         return cdk.Stack.of(self.encryption_key)
+
+    def _grant_ledger(self, grantee: iam.IGrantable, *actions: str) -> iam.Grant:
+        return iam.Grant.add_to_principal(
+            grantee=grantee, actions=[*actions], resource_arns=[self._table_arn(self.ledger_table)]
+        )
 
     def _table_arn(self, name: str) -> str:
         stack = self._stack

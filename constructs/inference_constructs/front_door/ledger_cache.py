@@ -15,6 +15,8 @@ from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
 from constructs import Construct
 
+from inference_constructs.storage.valkey_access import grant_connection
+
 _ENGINE: Final = "valkey"
 _MAJOR_VERSION: Final = "8"
 PORT: Final = 6379
@@ -114,26 +116,11 @@ class LedgerCache(Construct):
         return self._cache.attr_endpoint_port
 
     def grant_connect(self, grantee: iam.IGrantable) -> iam.Grant:
-        """Allow connecting. ElastiCache checks the action on the cache and on the user.
-
-        https://docs.aws.amazon.com/AmazonElastiCache/latest/dg/auth-iam.html
+        """Allow connecting to the cache as its user.
 
         Parameters
         ----------
         grantee
             Role of the program.
         """
-        stack = cdk.Stack.of(self)
-        return iam.Grant.add_to_principal(
-            grantee=grantee,
-            actions=["elasticache:Connect"],
-            resource_arns=[
-                stack.format_arn(
-                    service="elasticache",
-                    resource=kind,
-                    resource_name=name,
-                    arn_format=cdk.ArnFormat.COLON_RESOURCE_NAME,
-                )
-                for kind, name in (("serverlesscache", self.cache_name), ("user", self.user))
-            ],
-        )
+        return grant_connection(grantee, cdk.Stack.of(self), self.cache_name, self.user)

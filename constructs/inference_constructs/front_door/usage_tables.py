@@ -10,11 +10,11 @@ from types import MappingProxyType
 from typing import Final
 
 import aws_cdk as cdk
-from aws_cdk import aws_athena as athena
 from aws_cdk import aws_glue as glue
 from aws_cdk import aws_kms as kms
 from constructs import Construct
 
+from inference_constructs.storage.query_workgroup import add_workgroup
 from inference_contracts.door_names import QUERY_RESULTS_PREFIX, USAGE_DAY, USAGE_PREFIX
 from inference_contracts.usage_record import UsageRecord
 
@@ -126,23 +126,12 @@ class UsageTables(Construct):
             glue.CfnTable(
                 self, name, catalog_id=catalog, database_name=self.database, table_input=table
             ).add_resource_dependency(database)
-        athena.CfnWorkGroup(
+        add_workgroup(
             self,
-            "Workgroup",
-            description="Queries of usage records",
             name=self.workgroup,
-            recursive_delete_option=True,
-            work_group_configuration=athena.CfnWorkGroup.WorkGroupConfigurationProperty(
-                enforce_work_group_configuration=True,
-                publish_cloud_watch_metrics_enabled=True,
-                result_configuration=athena.CfnWorkGroup.ResultConfigurationProperty(
-                    encryption_configuration=athena.CfnWorkGroup.EncryptionConfigurationProperty(
-                        encryption_option="SSE_KMS", kms_key=encryption_key.key_arn
-                    ),
-                    expected_bucket_owner=catalog,
-                    output_location=f"s3://{bucket_name}/{QUERY_RESULTS_PREFIX}",
-                ),
-            ),
+            description="Queries of usage records",
+            results=f"s3://{bucket_name}/{QUERY_RESULTS_PREFIX}",
+            encryption_key=encryption_key,
         )
 
     def _view(self, time_zone: str) -> glue.CfnTable.TableInputProperty:

@@ -11,6 +11,7 @@ from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
 
 from inference_constructs.signals.signal_cache import SignalCache
+from inference_constructs.storage.valkey_access import grant_connection
 from inference_contracts.signal_rows import HISTORY_PREFIX
 
 
@@ -138,18 +139,5 @@ class SignalAccess:
         )
 
     def _grant_connect(self, grantee: iam.IGrantable, user: str) -> iam.Grant:
-        """Allow connecting as a user. ElastiCache checks the action on the cache and on the user."""
-        stack = cdk.Stack.of(self.encryption_key)
-        return iam.Grant.add_to_principal(
-            grantee=grantee,
-            actions=["elasticache:Connect"],
-            resource_arns=[
-                stack.format_arn(
-                    service="elasticache",
-                    resource=kind,
-                    resource_name=name,
-                    arn_format=cdk.ArnFormat.COLON_RESOURCE_NAME,
-                )
-                for kind, name in (("serverlesscache", self.cache_name), ("user", user))
-            ],
-        )
+        """Allow connecting as a user."""
+        return grant_connection(grantee, cdk.Stack.of(self.encryption_key), self.cache_name, user)

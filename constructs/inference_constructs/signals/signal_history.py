@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from typing import Final
 
 import aws_cdk as cdk
-from aws_cdk import aws_athena as athena
 from aws_cdk import aws_glue as glue
 from aws_cdk import aws_kms as kms
 from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
 from inference_constructs.storage.buckets import DataBucket
+from inference_constructs.storage.query_workgroup import add_workgroup
 from inference_contracts.signal_rows import COLUMNS, HISTORY_PREFIX, PARTITIONS, partition_prefix
 
 _FIRST_DAY: Final = "2026-01-01"
@@ -78,7 +78,13 @@ class SignalHistory(Construct):
         )
         table.add_resource_dependency(database)
         self.workgroup = f"{platform}-signals"
-        self._add_workgroup(encryption_key)
+        add_workgroup(
+            self,
+            name=self.workgroup,
+            description="Queries of the history of signals",
+            results=f"s3://{self.bucket.bucket_name}/{_RESULTS}",
+            encryption_key=encryption_key,
+        )
 
     def _table(self, signals: Sequence[str]) -> glue.CfnTable.TableInputProperty:
         """Return a table with partition projection."""
@@ -104,27 +110,6 @@ class SignalHistory(Construct):
                 serde_info=glue.CfnTable.SerdeInfoProperty(serialization_library=_JSON),
             ),
             table_type="EXTERNAL_TABLE",
-        )
-
-    def _add_workgroup(self, encryption_key: kms.IKey) -> None:
-        """Add a workgroup that encrypts all results. Clients cannot override this setting."""
-        athena.CfnWorkGroup(
-            self,
-            "Workgroup",
-            description="Queries of the history of signals",
-            name=self.workgroup,
-            recursive_delete_option=True,
-            work_group_configuration=athena.CfnWorkGroup.WorkGroupConfigurationProperty(
-                enforce_work_group_configuration=True,
-                publish_cloud_watch_metrics_enabled=True,
-                result_configuration=athena.CfnWorkGroup.ResultConfigurationProperty(
-                    encryption_configuration=athena.CfnWorkGroup.EncryptionConfigurationProperty(
-                        encryption_option="SSE_KMS", kms_key=encryption_key.key_arn
-                    ),
-                    expected_bucket_owner=cdk.Stack.of(self).account,
-                    output_location=f"s3://{self.bucket.bucket_name}/{_RESULTS}",
-                ),
-            ),
         )
 
 

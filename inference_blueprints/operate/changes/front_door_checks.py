@@ -74,7 +74,7 @@ def moved_days(change: PlatformChange, now: datetime | None = None) -> Iterator[
         if before and after and any(_clock(after, at) < _clock(before, at) for at in (month, present)):
             message = (
                 f"{stack}: 'timeZone' moves west, from {before} to {after}, where the present day and month "
-                "began later; budgets that are partly spent begin anew, so deploy it at the beginning of a month"
+                "began later; partly spent budgets begin anew, so deploy it at the beginning of a month"
             )
             yield CheckResult(MOVED_DAYS_CHECK, "warning", message)
 
