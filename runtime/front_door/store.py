@@ -186,6 +186,9 @@ class LedgerStore:
                     next_look = loop.time() + _RETRY_SECONDS
                     await self._look()
                 await asyncio.sleep(_CHECK_SECONDS)
+                # A process that has stood still reads first what has come meanwhile: the loop runs timers
+                # before it reads (https://docs.libuv.org/en/v1.x/design.html#the-i-o-loop).
+                await asyncio.sleep(0)
         finally:
             for node in self._nodes.values():
                 node.close()
