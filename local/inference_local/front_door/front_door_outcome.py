@@ -62,7 +62,7 @@ class FrontDoorOutcome:
     refusals: Mapping[str, int]
     """How many with each code of OpenAI's API."""
     team: str
-    """The team whose budget was used up."""
+    """The team whose budget was used up, while a replica was killed. Empty if there was none."""
     spent_usd: float
     """What its requests cost, by the counters of the models' own frontends. Without such counters, by the
     tokens that its clients counted."""
@@ -109,7 +109,7 @@ class FrontDoorOutcome:
         found = {
             "requests failed": self.failures > 0,
             "more was spent than the limit": self.overspend_usd > 0,
-            "no budget refused": "insufficient_quota" not in self.refusals,
+            "no budget refused": bool(self.team) and "insufficient_quota" not in self.refusals,
             "the budget refused long before its limit": self.ledger_usd < LEAST_SPENT * self.limit_usd,
             "the ledger has less than was spent": self.ledger_usd < self.spent_usd,
             "cut streams were not charged": self.cut_streams_charged < self.cut_streams,
@@ -152,9 +152,17 @@ def front_door_lines(outcome: FrontDoorOutcome, *, simulated: bool) -> list[str]
         f"Front door, {amount(outcome.replicas, 'replica')}: {amount(outcome.requests, 'request')}, "
         f"{amount(outcome.failures, 'failure')}" + (f" ({reasons})" if reasons else "") + ", "
         f"{outcome.refused} refused" + (f" ({codes})." if codes else "."),
-        f"Budget of team {outcome.team}{mark}: {_usd(outcome.spent_usd)} spent, {_usd(outcome.ledger_usd)} "
-        f"in the ledger, limit {_usd(outcome.limit_usd)}, {_usd(outcome.overspend_usd)} beyond it.",
-        f"Other teams{mark}, before a replica was killed: {_usd(outcome.recorded_usd)} in the usage records, "
+        *(
+            [
+                f"Budget of team {outcome.team}{mark}: {_usd(outcome.spent_usd)} spent, "
+                f"{_usd(outcome.ledger_usd)} in the ledger, limit {_usd(outcome.limit_usd)}, "
+                f"{_usd(outcome.overspend_usd)} beyond it."
+            ]
+            if outcome.team
+            else []
+        ),
+        (f"Other teams{mark}, before a replica was killed" if outcome.team else f"All teams{mark}")
+        + f": {_usd(outcome.recorded_usd)} in the usage records, "
         + (
             "not counted by the models' frontends."
             if outcome.counted_usd is None
@@ -167,9 +175,12 @@ def front_door_lines(outcome: FrontDoorOutcome, *, simulated: bool) -> list[str]
             if outcome.cut_tokens_counted is None
             else f", {outcome.cut_tokens_counted} by the models' frontends."
         ),
-        f"{amount(outcome.killed_replicas, 'replica')} killed and started again while it answered: "
-        f"{amount(outcome.lost_with_replica, 'request')} lost with it{_records(outcome.unrecorded_usd)}.",
     ]
+    if outcome.team:  # its load is the one during which a replica is killed
+        lines.append(
+            f"{amount(outcome.killed_replicas, 'replica')} killed and started again while it answered: "
+            f"{amount(outcome.lost_with_replica, 'request')} lost with it{_records(outcome.unrecorded_usd)}."
+        )
     if (canary := outcome.canary) is not None:
         shares = ", ".join(f"{count} at {target}" for target, count in canary.by_target.items())
         lines.append(
@@ -200,11 +211,17 @@ def short_front_door(outcome: FrontDoorOutcome, *, simulated: bool) -> str:
     simulated: Whether answers come from simulated engines.
     """
     mark = " (simulated)" if simulated else ""
+    spent, killed = "", ""
+    if outcome.team:
+        spent = (
+            f"; {_usd(outcome.spent_usd)} of {_usd(outcome.limit_usd)} spent{mark}, "
+            f"{_usd(outcome.overspend_usd)} beyond"
+        )
+        killed = f"; {outcome.killed_replicas} of {amount(outcome.replicas, 'replica')} killed"
     return (
         f"{amount(outcome.requests, 'request')}, {amount(outcome.failures, 'failure')}, "
-        f"{outcome.refused} refused; {_usd(outcome.spent_usd)} of {_usd(outcome.limit_usd)} spent{mark}, "
-        f"{_usd(outcome.overspend_usd)} beyond; {outcome.cut_streams_charged} of {outcome.cut_streams} cut "
-        f"streams charged; {outcome.killed_replicas} of {amount(outcome.replicas, 'replica')} killed"
+        f"{outcome.refused} refused{spent}; {outcome.cut_streams_charged} of {outcome.cut_streams} cut "
+        f"streams charged{killed}"
         + (f". Not as it should be: {', '.join(outcome.faults)}" if outcome.faults else "")
     )
 

@@ -16,6 +16,7 @@ from inference_local.front_door.front_door_outcome import (
     FrontDoorOutcome,
     ShedOutcome,
     front_door_lines,
+    short_front_door,
 )
 from inference_local.report import as_dict, print_report, render_html
 from inference_local.report.terminal import print_summary
@@ -70,6 +71,17 @@ FAULTS: dict[str, dict[str, Any]] = {
 def test_a_good_run_has_no_fault() -> None:
     assert OUTCOME.faults == ()
     assert not dataclasses.replace(OUTCOME, canary=None, shed=None).is_bad
+
+
+def test_a_run_without_a_budget_has_no_fault_and_says_nothing_of_one() -> None:
+    """As with one team only: nobody's budget can be used up, so no replica is killed meanwhile."""
+    nobody = dataclasses.replace(
+        OUTCOME, team="", refusals={}, spent_usd=0.0, ledger_usd=0.0, limit_usd=0.0, killed_replicas=0
+    )
+    assert nobody.faults == ()
+    said = " ".join([*front_door_lines(nobody, simulated=False), short_front_door(nobody, simulated=False)])
+    assert "All teams: 0.011 USD in the usage records" in said
+    assert not {"Budget", "killed", "limit"} & set(said.split())
 
 
 @pytest.mark.parametrize("words", FAULTS)
