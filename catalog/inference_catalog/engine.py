@@ -5,12 +5,15 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Literal
 
 from inference_contracts.records import dataclass
 from inference_contracts.request_limits import Bound, RequestLimits, StructureLimits
 
 # How models mark reasoning and tool calls in their answers, and the parsers that read them.
+
+
+Thinking = Literal["switch", "always", "never"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +36,9 @@ class AnswerFormat:
     """The catalogue's name, such as ``harmony``."""
     parsers: Mapping[str, ParserNames]
     """Parsers by the program that defines them: ``dynamo``, ``vllm`` or ``sglang``."""
+    thinking: Thinking
+    """Whether models of the family think before they answer: as a switch of their template says, always, or
+    never."""
     vocabulary_host: str | None
     """Host from which Dynamo's frontend downloads a vocabulary for its parsers, at the first request. Without
     it, answers lose their reasoning and tool calls, and no error says so. None if they need none."""

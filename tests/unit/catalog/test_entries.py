@@ -12,10 +12,11 @@ BYTES_PER_PARAMETER = {
     "bf16": (2.0, 2.0),
     "fp8": (1.0, 1.15),
     "mxfp4": (0.53, 0.70),
-    "nvfp4": (0.5625, 0.7),
+    "nvfp4": (0.5625, 1.1),
     "int4": (0.5, 0.7),
 }
-"""Smallest and largest: quantised checkpoints keep embeddings, routers and vision towers in BF16."""
+"""Smallest and largest: quantised checkpoints keep embeddings, routers and vision towers in BF16, and some of
+those in NVFP4 the attention too."""
 
 DATE = re.compile(r"20\d\d-[01]\d(-[0-3]\d)?")
 
@@ -28,13 +29,18 @@ class TestModel:
         assert smallest * 0.99 <= per_parameter <= largest * 1.01
 
     def test_size_in_the_name_is_the_size(self, model: catalog.Model) -> None:
-        sizes = re.findall(r"-(\d+(?:\.\d+)?)b\b", model.name.lower())
-        assert all(model.parameters_billion == pytest.approx(float(size), rel=0.25) for size in sizes)
+        name = model.name.lower()
+        # With the number of experts behind it (Llama 4), it is what one token uses.
+        of_token = re.search(r"b-\d+e\b", name)
+        counted = model.active_parameters_billion if of_token else model.parameters_billion
+        sizes = re.findall(r"-(\d+(?:\.\d+)?)b\b", name)
+        assert all(counted == pytest.approx(float(size), rel=0.25) for size in sizes)
 
     def test_heads_are_plausible(self, model: catalog.Model) -> None:
         assert model.attention_heads % model.kv_heads == 0
-        assert 64 <= model.head_size <= 256
-        assert model.hidden_size / 2 <= model.attention_heads * model.head_size <= model.hidden_size * 2.7
+        # DeepSeek-V4 has the widest: 64 heads of 512 for 4,096 numbers.
+        assert 64 <= model.head_size <= 512
+        assert model.hidden_size / 2 <= model.attention_heads * model.head_size <= model.hidden_size * 9.2
 
     def test_a_latent_belongs_to_latent_attention(self, model: catalog.Model) -> None:
         assert (model.kv_latent_size > 0) == (model.attention == "mla")
@@ -44,7 +50,7 @@ class TestModel:
 
     def test_experts_hold_most_of_the_weights_of_a_mixture(self, model: catalog.Model) -> None:
         share = model.expert_weight_bytes / model.weight_bytes
-        assert 0.7 < share < 1 if model.experts else share == 0
+        assert 0.6 < share < 1 if model.experts else share == 0
 
     def test_facts_are_stated(self, model: catalog.Model) -> None:
         assert model.vision is None or 0 < model.vision.weight_bytes < model.weight_bytes / 10

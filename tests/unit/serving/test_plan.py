@@ -18,9 +18,13 @@ from inference_blueprints.spec.types import Blueprint, Network, Purchase
 #: Where eight devices do not share the model evenly: FP8 blocks of 128, heads.
 SIZES = {
     "MiniMaxAI/MiniMax-M2.5": 4,
+    "MiniMaxAI/MiniMax-M2.7": 4,
     "Qwen/Qwen3-235B-A22B-FP8": 4,
     "Qwen/Qwen3-30B-A3B-FP8": 2,
     "Qwen/Qwen3-VL-30B-A3B-Instruct-FP8": 2,
+    "nvidia/Gemma-4-26B-A4B-NVFP4": 4,
+    "nvidia/NVIDIA-Nemotron-3-Nano-30B-A3B-NVFP4": 4,
+    "nvidia/NVIDIA-Nemotron-3.5-Lightning-30B-A3B-NVFP4": 4,
 }
 HUB_ARN = "arn:aws:secretsmanager:us-west-2:111122223333:secret:hub-AbCdEf"
 

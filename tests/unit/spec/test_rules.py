@@ -152,7 +152,7 @@ def test_only_general_purpose_buckets_are_read(bucket: str, words: str | None) -
         ("Qwen/Qwen3.5-4B", "Qwen/Qwen3-4B", "states the generation 3.5, not 3"),
         ("google/gemma-4-12b-it", "google/gemma-3-12b-it", "states the generation 4, not 3"),
         ("google/gemma-3n-E4B-it", "google/gemma-3-12b-it", "states the generation 3n, not 3"),
-        ("deepseek-ai/DeepSeek-V4-Flash", "deepseek-ai/DeepSeek-V3", "states the generation v4, not v3"),
+        ("deepseek-ai/DeepSeek-V5-Flash", "deepseek-ai/DeepSeek-V3", "states the generation v5, not v3"),
         ("acme/Qwen3-14B-AWQ", "Qwen/Qwen3-4B", "states the size 14b, not 4b"),
         ("acme/qwen3-4b-support", "Qwen/Qwen3-4B", None),
         ("RedHatAI/Meta-Llama-3.1-8B-Instruct-FP8", "meta-llama/Llama-3.1-8B-Instruct", None),
