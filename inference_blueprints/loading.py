@@ -11,14 +11,16 @@ from inference_blueprints.render.cluster_targets import planned_target_findings,
 from inference_blueprints.serving.checks.serving_checks import serving_findings
 from inference_blueprints.spec import composer, source, validation
 from inference_blueprints.spec.capacity_dates import dated_findings
+from inference_blueprints.spec.chat_template import read_template
 from inference_blueprints.spec.invalid_values import decidable
 from inference_blueprints.spec.lock.adjacent_files import NO_PINS, AdjacentFiles, Pins, pinned_version
 from inference_blueprints.spec.lock.lock import Lock, with_commits
 from inference_blueprints.spec.model_files import with_models
 from inference_blueprints.spec.rule_table import rule_findings
+from inference_blueprints.spec.sections.models.chats import stated_templates, with_chats
 from inference_blueprints.spec.sections.workloads.rules import stated_days, with_days
 from inference_blueprints.spec.support_dates import support_findings
-from inference_blueprints.spec.types import Blueprint, Day
+from inference_blueprints.spec.types import Blueprint, Chat, Day
 from inference_blueprints.spec.wording import Path as Place
 from inference_blueprints.spec.wording import quote
 from inference_contracts.errors import BlueprintError, Finding, Problem, UserError
@@ -117,9 +119,9 @@ def parse_blueprint(
     if version:
         raise BlueprintError([*parsed.problems, version])
     checked = validation.validate(parsed)
-    days = _RecordedDays(file)
-    unread = list(decidable(days.read, checked.blueprint))
-    checked = replace(checked, blueprint=days.known_to(with_models(checked.blueprint, pins.models)))
+    files = _NamedFiles(file)
+    unread = list(decidable(files.read, checked.blueprint))
+    checked = replace(checked, blueprint=files.known_to(with_models(checked.blueprint, pins.models)))
     found = [parsed.tie(finding) for finding in [*unread, *_findings(checked.blueprint, pins, now)]]
     errors = [problem for problem in found if problem.severity == "error"]
     problems = [*parsed.problems, *checked.problems, *errors]
@@ -168,8 +170,8 @@ def _door_findings(blueprint: Blueprint) -> Iterator[Finding]:
         yield from door_findings(blueprint.spec, build_plan(blueprint))
 
 
-class _RecordedDays:
-    """Files with recorded rates that a blueprint names.
+class _NamedFiles:
+    """Files that a blueprint names: recorded rates, and chat templates.
 
     blueprint_file: Name of the blueprint's file.
     """
@@ -177,6 +179,7 @@ class _RecordedDays:
     def __init__(self, blueprint_file: str) -> None:
         self._file = blueprint_file
         self._days: dict[Place, Day] = {}
+        self._chats: dict[Place, Chat] = {}
 
     def read(self, blueprint: Blueprint) -> Iterator[Finding]:
         """Read the files; yield why one cannot be used."""
@@ -184,11 +187,23 @@ class _RecordedDays:
             if day.rates is None or path in self._days:
                 continue
             try:
-                self._days[path] = self._read(day, day.rates)
+                self._days[path] = self._read_rates(day, day.rates)
             except UserError as error:
                 yield from (Finding((*path, "rates"), line) for line in str(error).splitlines())
+        for path, chat, name in stated_templates(blueprint.spec):
+            if path in self._chats:
+                continue
+            try:
+                beside = self._beside(name, "or leave it out")
+                self._chats[path] = chat.with_text(read_template(beside))
+            except UserError as error:
+                yield Finding((*path, "template"), str(error))
 
-    def _read(self, day: Day, name: str) -> Day:
+    def _beside(self, name: str, instead: str) -> Path:
+        """Return the path of a named file.
+
+        instead: What to do if there can be none.
+        """
         if "://" in name:
             raise UserError(
                 f"got {quote(name)}, expected the path of a file beside the blueprint; nothing is read from "
@@ -197,11 +212,14 @@ class _RecordedDays:
         if self._file == STANDARD_INPUT:
             raise UserError(
                 f"got {quote(name)}, but a blueprint from standard input has no files beside it; save it as "
-                "a file, or give 'hours'"
+                f"a file, {instead}"
             )
+        return Path(self._file).parent / name
+
+    def _read_rates(self, day: Day, name: str) -> Day:
         from inference_blueprints.serving.autoscaling.request_rates import RequestRates
 
-        rates = RequestRates.read(Path(self._file).parent / name)
+        rates = RequestRates.read(self._beside(name, "or give 'hours'"))
         try:
             means, peaks = rates.by_hour()
         except UserError as error:
@@ -212,6 +230,7 @@ class _RecordedDays:
 
     def known_to(self, blueprint: Blueprint) -> Blueprint:
         """Return the blueprint, which may have invalid values, with what its files say."""
-        if not self._days:
+        if not self._days and not self._chats:
             return blueprint
-        return blueprint.model_copy(update={"spec": with_days(blueprint.spec, self._days)})
+        spec = with_chats(with_days(blueprint.spec, self._days), self._chats)
+        return blueprint.model_copy(update={"spec": spec})

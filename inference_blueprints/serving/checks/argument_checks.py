@@ -163,13 +163,12 @@ def _value_message(name: str, value: ArgumentValue, names: ArgumentNames) -> str
 
 
 _TEMPLATE = (
-    "Dynamo's frontend writes prompts, and its argument is 'custom-jinja-template': the path of a file in "
-    "the workers' image, so build one on the published image and name it as 'engine.{engine}.image'; without "
-    "it, the template of the repository is used"
+    "Dynamo's frontend writes prompts; put the template into a file beside the blueprint, and name it as "
+    "'chat: {template: …}' of the model"
 )
 _THINKING = (
-    "Dynamo's frontend writes prompts; to switch thinking off by default, set 'dyn-default-thinking-mode: "
-    "disabled'; other values of a template can only be sent with each request, as 'chat_template_kwargs'"
+    "Dynamo's frontend writes prompts; to switch thinking off by default, set 'chat: {thinking: false}' of "
+    "the model; other values of a template can only be sent with each request, as 'chat_template_kwargs'"
 )
 _PARSING = "Dynamo's frontend reads answers; set 'parsers' of the model"
 #: What does the work of an argument of an engine's own server under Dynamo (``common/configuration/groups/

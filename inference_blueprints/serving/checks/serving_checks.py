@@ -12,6 +12,7 @@ from inference_blueprints.serving.checks.argument_checks import (
     parser_findings,
 )
 from inference_blueprints.serving.checks.capability_checks import capability_findings
+from inference_blueprints.serving.checks.chat_checks import chat_findings
 from inference_blueprints.serving.checks.diffusion_checks import diffusion_findings
 from inference_blueprints.serving.checks.draft_checks import draft_findings, draft_worker_findings
 from inference_blueprints.serving.checks.engine_checks import (
@@ -118,6 +119,7 @@ def _model_findings(blueprint: spec.Blueprint, index: int) -> Iterator[Finding]:
     release = engine_release(blueprint, model)
     yield from environment_findings(model, release, path)
     yield from parser_findings(model, release, path)
+    yield from chat_findings(model, path)
     arguments_are_right = True
     for finding in argument_findings(blueprint.spec, model, release, path):
         arguments_are_right = arguments_are_right and finding.severity == "warning"

@@ -24,6 +24,7 @@ from inference_blueprints.serving.nodes.node_share import node_share
 from inference_blueprints.serving.resolved import ResolvedWorkers
 from inference_blueprints.serving.types import EnvironmentValue
 from inference_blueprints.serving.weights_loading import weights_environment
+from inference_blueprints.spec.types import Chat
 from inference_catalog import Accelerator
 from inference_catalog.hardware import processor_of
 
@@ -146,6 +147,19 @@ class LlamaCpp(ServingEngine):
         """Return the arguments; the type of values is that of keys, also if the user sets it."""
         arguments = super().arguments(resolved, sizing)
         return arguments | {"cache-type-v": arguments["cache-type-k"]}
+
+    def chat_arguments(self, chat: Chat) -> Mapping[str, Argument]:
+        """Return whether the template thinks, and the template itself, which needs no file in the image.
+
+        ``--reasoning`` is the template's ``enable_thinking``, and a request's own ``chat_template_kwargs``
+        come first (``oaicompat_chat_params_parse`` in ``tools/server/server-common.cpp``).
+        """
+        arguments: dict[str, Argument] = {}
+        if chat.thinking is not None:
+            arguments["reasoning"] = "on" if chat.thinking else "off"
+        if chat.text is not None:
+            arguments["chat-template"] = chat.text
+        return arguments
 
     def server_arguments(
         self,

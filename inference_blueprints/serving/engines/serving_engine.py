@@ -18,7 +18,7 @@ from inference_blueprints.serving.estimates.worker_figures import Sizing
 from inference_blueprints.serving.resolved import ResolvedWorkers, WorkerRole
 from inference_blueprints.serving.types import EnginePort, EnvironmentValue
 from inference_blueprints.serving.weights_loading import weights_environment
-from inference_blueprints.spec.types import ArgumentValue, Model
+from inference_blueprints.spec.types import ArgumentValue, Chat, Model
 from inference_catalog import Accelerator
 from inference_catalog.model import DraftMethod
 from inference_contracts.records import dataclass
@@ -177,6 +177,15 @@ def find_draft(model: Model) -> ChosenDraft | None:
     return ChosenDraft(model.draft.draft.method, eagle.hugging_face, eagle.revision)
 
 
+def thinking_names(*, on: bool) -> Mapping[str, object]:
+    """Return the switch of thinking by each name that templates have for it.
+
+    Those of Dynamo's frontend (``frontend/thinking.py`` of ai-dynamo 1.6.1): ``enable_thinking`` of Qwen,
+    GLM, Gemma and Nemotron, ``thinking`` of DeepSeek and Kimi, ``thinking_mode`` of MiniMax.
+    """
+    return {"enable_thinking": on, "thinking": on, "thinking_mode": "enabled" if on else "disabled"}
+
+
 #: End of the tags of Dynamo's images with libfabric. They were documented as experimental for several
 #: releases since 1.2 ("Release Artifacts", docs.nvidia.com/dynamo), but not for every patch release.
 DYNAMO_EFA_VARIANT = "-efa"
@@ -286,6 +295,10 @@ class ServingEngine(ABC):
         port: Port of the API, on every address.
         stream_seconds: Longest time of an answer, which should run to its end after SIGTERM.
         """
+        raise NotImplementedError(f"{type(self).__name__} has no server of its own")
+
+    def chat_arguments(self, chat: Chat) -> Mapping[str, Argument]:
+        """Return the arguments with which `own_server` writes prompts as a model's section `chat` says."""
         raise NotImplementedError(f"{type(self).__name__} has no server of its own")
 
     def kv_cache_type(self, resolved: ResolvedWorkers) -> str:

@@ -27,6 +27,7 @@ from inference_blueprints.serving.engines.serving_engine import (
     TransferCounters,
     find_draft,
     json_argument,
+    thinking_names,
 )
 from inference_blueprints.serving.estimates.cache_tiers import host_cache_mib, shared_cache_environment
 from inference_blueprints.serving.estimates.image_inputs import allowed_domains, image_pixels, splits_by_image
@@ -39,7 +40,7 @@ from inference_blueprints.serving.estimates.worker_figures import Sizing
 from inference_blueprints.serving.resolved import ResolvedWorkers, WorkerRole
 from inference_blueprints.serving.types import EnginePort, EnvironmentValue, KvTransfer, OwnAddress
 from inference_blueprints.serving.weights_loading import s3_address
-from inference_blueprints.spec.types import Model
+from inference_blueprints.spec.types import Chat, Model
 from inference_catalog import Accelerator
 from inference_contracts.units import GIB, MIB
 
@@ -229,6 +230,20 @@ class Vllm(ServingEngine):
     ) -> tuple[str, ...]:
         model, options = serve_arguments(arguments, port, stream_seconds)
         return (model, *command_line(options))
+
+    def chat_arguments(self, chat: Chat) -> Mapping[str, Argument]:
+        """Return the default of thinking, by each name that templates have for it, and the template itself.
+
+        vLLM passes a template only what it reads, and takes a text that is no path for a template
+        (``resolve_chat_template_kwargs`` in ``renderers/hf.py``, ``_load_chat_template`` in
+        ``entrypoints/chat_utils.py`` of 0.31.0). A request's own ``chat_template_kwargs`` come first.
+        """
+        arguments: dict[str, Argument] = {}
+        if chat.thinking is not None:
+            arguments["default-chat-template-kwargs"] = json_argument(thinking_names(on=chat.thinking))
+        if chat.text is not None:
+            arguments["chat-template"] = chat.text
+        return arguments
 
     def step_tokens(self, accelerator: Accelerator) -> int:
         gib = 0 if accelerator.name.startswith("a100") else accelerator.memory_bytes / GIB

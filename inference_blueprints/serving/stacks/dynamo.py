@@ -120,6 +120,8 @@ def router_policy() -> FilePath:
     return FilePath("router-policy.yaml", json.dumps(_POLICY, indent=1) + "\n")
 
 
+#: Argument of workers with the default of thinking, and the variable with the file of a chat template.
+THINKING_ARGUMENT, TEMPLATE_VARIABLE = "dyn-default-thinking-mode", "DYN_CUSTOM_JINJA_TEMPLATE"
 #: Arguments of Dynamo's workers that name parsers, with every engine.
 DYNAMO_PARSERS = ParserFlags("dynamo", "dyn-reasoning-parser", "dyn-tool-call-parser")
 _FRONTEND_REPOSITORY = "nvcr.io/nvidia/ai-dynamo/dynamo-frontend"
@@ -203,6 +205,7 @@ class Dynamo(ServingStack):
             **LOG_ENVIRONMENT,
             **trace_environment(resolved, "frontend"),
             **({"DYN_ROUTER_POLICY_CONFIG": router_policy()} if resolved.shared_with_batch else {}),
+            **_chat_template(resolved),
             **frontend.env,
         }
         frontend_process = Process(
@@ -236,6 +239,13 @@ class Dynamo(ServingStack):
         """Return the hosts from which parsers download vocabularies: none if the image contains these."""
         return () if _VOCABULARIES in frontend.env else vocabulary_hosts(resolved, DYNAMO_PARSERS)
 
+    def chat_arguments(self, resolved: ResolvedWorkers) -> Mapping[str, Argument]:
+        """Return the default of thinking, which workers tell the frontend; it writes the prompts."""
+        chat = resolved.model.chat
+        if chat is None or chat.thinking is None:
+            return {}
+        return {THINKING_ARGUMENT: "enabled" if chat.thinking else "disabled"}
+
     def parser_arguments(self, resolved: ResolvedWorkers) -> dict[str, Argument]:
         """Return Dynamo's parsers, and the engine's own for reasoning."""
         return super().parser_arguments(resolved) | engine_reasoning(resolved)
@@ -255,6 +265,7 @@ class Dynamo(ServingStack):
             **network_environment(resolved),
             **LOG_ENVIRONMENT,
             **trace_environment(resolved, ROLES[resolved.role]),
+            **_chat_template(resolved),
             **resolved.model.engine.section.env,
         }
         role = ROLES[resolved.role]
@@ -284,6 +295,20 @@ class Dynamo(ServingStack):
             tolerations=tolerations(resolved),
             nodes=resolved.nodes,
         )
+
+
+def _chat_template(resolved: ResolvedWorkers) -> Mapping[str, EnvironmentValue]:
+    """Return the variable with the file of the model's own chat template; none without one.
+
+    Workers register its path and checksum, and the frontend reads it: "Ensure file exists in the same
+    location on all hosts" (``lib/llm/src/model_card.rs`` of ai-dynamo/dynamo). So both have the file. The
+    variable is that of ``--custom-jinja-template``, and only workers read it
+    (``common/configuration/groups/runtime_args.py`` of 1.6.1).
+    """
+    chat = resolved.model.chat
+    if chat is None or chat.text is None:
+        return {}
+    return {TEMPLATE_VARIABLE: FilePath("chat-template.jinja", chat.text)}
 
 
 def _worker_ports(environment: Mapping[str, EnvironmentValue]) -> tuple[EnginePort, ...]:

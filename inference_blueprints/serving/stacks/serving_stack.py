@@ -202,8 +202,13 @@ class ServingStack(ABC):
     def arguments(self, resolved: ResolvedWorkers, sizing: Sizing) -> dict[str, Argument]:
         """Return a worker's arguments by name without dashes: the engine's, and the parsers of answers."""
         arguments = engine_of(resolved).arguments(resolved, sizing)
-        parsers = self.parser_arguments(resolved)
-        return arguments | {name: value for name, value in parsers.items() if name not in arguments}
+        added = {**self.chat_arguments(resolved), **self.parser_arguments(resolved)}
+        return arguments | {name: value for name, value in added.items() if name not in arguments}
+
+    def chat_arguments(self, resolved: ResolvedWorkers) -> Mapping[str, Argument]:
+        """Return the arguments by which the engine's own server writes prompts as the model's `chat` says."""
+        chat = resolved.model.chat
+        return engine_of(resolved).chat_arguments(chat) if chat else {}
 
     def parser_arguments(self, resolved: ResolvedWorkers) -> dict[str, Argument]:
         """Return the arguments that name the parsers of answers, unless the user sets them."""

@@ -6,6 +6,7 @@ Options and variables are those of ``python -m dynamo.frontend --help`` and ``py
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -15,7 +16,7 @@ import inference_catalog as catalog
 from inference_blueprints.measure.simulation.simulated_workers import SimulatedWorkers, scheduler_of
 from inference_blueprints.serving.command_line import command_line, flag_values
 from inference_blueprints.serving.engines import ENGINES
-from inference_blueprints.serving.stacks.dynamo import DYNAMO_PARSERS
+from inference_blueprints.serving.stacks.dynamo import DYNAMO_PARSERS, THINKING_ARGUMENT
 from inference_blueprints.serving.types import EnvironmentValue, FilePath, Process, SecretValue
 from inference_contracts.units import GB
 from inference_local.environments.dynamo import dynamo_python
@@ -121,7 +122,7 @@ def worker_command(engine: SimulatedEngine, workers: int) -> list[str]:
     if engine.profile_file:
         options["--planner-profile-data"] = engine.profile_file
     arguments = [str(word) for option in options.items() for word in option]
-    arguments += (*_switches(engine), *_parsers(engine))
+    arguments += (*_switches(engine), *_parsers(engine), *_thinking(engine))
     return [dynamo_python(), "-P", str(_ENGINE), *arguments, *DISCOVERY]
 
 
@@ -143,6 +144,14 @@ def _switches(engine: SimulatedEngine) -> tuple[str, ...]:
     if any(planned[start : start + len(off)] == off for start in range(len(planned))):
         return command_line(dict([_NAMES.without_prefix_cache]))
     return ()
+
+
+def _thinking(engine: SimulatedEngine) -> tuple[str, ...]:
+    """Return the planned default of thinking, also of vLLM's own server: a frontend applies it here."""
+    planned = flag_values(engine.arguments)
+    of_server = json.loads(planned.get("default-chat-template-kwargs", "{}")).get("thinking_mode")
+    mode = planned.get(THINKING_ARGUMENT, of_server)
+    return () if mode is None else command_line({THINKING_ARGUMENT: mode})
 
 
 def _parsers(engine: SimulatedEngine) -> tuple[str, ...]:

@@ -24,6 +24,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import json
 import os
 import runpy
 import sys
@@ -60,23 +61,29 @@ def _model() -> argparse.Namespace:
     return options.parse_known_args()[0]
 
 
-def _parsers() -> argparse.Namespace:
-    """Take the names of the parsers out of the command line, which the mocker reads afterwards."""
+def _given() -> argparse.Namespace:
+    """Take parsers and thinking out of the command line, which the mocker reads afterwards."""
     options = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     options.add_argument("--dyn-reasoning-parser")
     options.add_argument("--dyn-tool-call-parser")
-    parsers, sys.argv[1:] = options.parse_known_args()
-    return parsers
+    options.add_argument("--dyn-default-thinking-mode")
+    given, sys.argv[1:] = options.parse_known_args()
+    return given
 
 
-def _registering(parsers: argparse.Namespace, workers: _Workers) -> Any:
+def _registering(given: argparse.Namespace, workers: _Workers) -> Any:
     def build_runtime_config(engine_args: Any) -> tuple[int, Any]:
         block_size, config = _build_runtime_config(engine_args)
         budget = TokenBudget(config.context_length, reject_prompt_overflow=True, reject_total_overflow=True)
         publish_token_budget(config, budget)
         if engine_args["engine"]["worker_type"] != _PREFILL:  # a prefill worker answers no request itself
-            config.reasoning_parser = parsers.dyn_reasoning_parser
-            config.tool_call_parser = parsers.dyn_tool_call_parser
+            config.reasoning_parser = given.dyn_reasoning_parser
+            config.tool_call_parser = given.dyn_tool_call_parser
+            if given.dyn_default_thinking_mode:
+                # As ``dynamo/vllm/main.py`` registers it.
+                config.set_engine_specific(
+                    "default_thinking_mode", json.dumps(given.dyn_default_thinking_mode)
+                )
             workers.answering = block_size, config
         return block_size, config
 
@@ -212,5 +219,5 @@ if __name__ == "__main__":
     _workers = _Workers()
     _mocker.run_input = _workers.run_input
     _mocker.graceful_shutdown = _workers.graceful_shutdown
-    _mocker.build_runtime_config = _registering(_parsers(), _workers)
+    _mocker.build_runtime_config = _registering(_given(), _workers)
     _mocker.main()

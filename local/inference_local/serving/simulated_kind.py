@@ -13,10 +13,12 @@ from inference_blueprints.measure.simulation.simulated_workers import (
     write_profile,
 )
 from inference_blueprints.measure.tokenizer import write_model_directory
+from inference_blueprints.serving.command_line import arguments_by_name
 from inference_blueprints.serving.engines import ENGINES
 from inference_blueprints.serving.resolved import ResolvedWorkers, resolve
 from inference_blueprints.serving.stacks import STACKS
-from inference_blueprints.serving.types import DeploymentPlan, Process
+from inference_blueprints.serving.stacks.dynamo import TEMPLATE_VARIABLE
+from inference_blueprints.serving.types import DeploymentPlan, FilePath, Process
 from inference_blueprints.spec.invalid_values import usable
 from inference_blueprints.spec.types import Blueprint
 from inference_catalog import Accelerator, Model
@@ -99,7 +101,10 @@ class SimulatedRole(LocalWorkers):
         return "no weights: answers are random words, counted by this library's tokenizer"
 
     def launch(self, model: str, place: WorkerPlace, workers: int) -> Launch:
-        profile = self.simulated.profile
+        profile, template = self.simulated.profile, self._chat_template
+        if template is not None:
+            # The mocker takes no template, and Dynamo prefers this file to that of the tokenizer.
+            (place.model_directory / "chat_template.jinja").write_text(template, encoding="utf-8")
         engine = SimulatedEngine(
             model_name=model,
             model_directory=place.model_directory,
@@ -116,6 +121,13 @@ class SimulatedRole(LocalWorkers):
                 **_pages_environment(place),
             },
         )
+
+    @property
+    def _chat_template(self) -> str | None:
+        """The planned chat template, of Dynamo's frontend or of an engine's own server; None without one."""
+        file = self.planned.environment.get(TEMPLATE_VARIABLE)
+        in_arguments = dict(arguments_by_name(self.planned.arguments)).get("chat-template", (None,))[0]
+        return file.text if isinstance(file, FilePath) else in_arguments
 
     def pages_at(self, place: WorkerPlace) -> tuple[int, str]:
         return place.pages_port, "/health"

@@ -186,11 +186,11 @@ def test_changed_layers_are_a_doubt(make_blueprint: Make, engine: str, name: str
     [
         (
             {"engine": {"vllm": {"args": {"chat-template": "/own.jinja"}}}},
-            "its argument is 'custom-jinja-template': the path of a file in the workers' image",
+            "name it as 'chat: {template: …}' of the model",
         ),
         (
             {"engine": {"vllm": {"args": {"default-chat-template-kwargs": "{}"}}}},
-            "set 'dyn-default-thinking-mode: disabled'",
+            "set 'chat: {thinking: false}' of the model",
         ),
         ({"engine": {"vllm": {"args": {"enable-auto-tool-choice": True}}}}, "set 'parsers' of the model"),
         ({"engine": {"vllm": {"args": {"uvicorn-log-level": "debug"}}}}, "or set 'stack: {llmD: {}}'"),

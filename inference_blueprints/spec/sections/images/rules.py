@@ -16,6 +16,7 @@ _NO_TEXT = "a model with 'task: images' writes no text; remove it"
 _SETTINGS = {
     "real_time": ("realTime", "calls with a deadline are planned for models that write text; remove it"),
     "speculation": ("speculation", _NO_TEXT),
+    "chat": ("chat", _NO_TEXT),
     "parsers": ("parsers", _NO_TEXT),
     "kv_cache": ("kvCache", "a model with 'task: images' has no KV cache; remove it"),
 }

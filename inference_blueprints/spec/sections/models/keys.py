@@ -207,6 +207,33 @@ STACK_OF_ENGINE: Final[Mapping[str, str]] = MappingProxyType(
 )
 
 
+class Chat(Section):
+    """How the messages of a chat become a prompt."""
+
+    thinking: bool | None = None
+    """Whether the model thinks before it answers, if a request does not say. Without it, what the template
+    does on its own."""
+    template: str | None = Field(default=None, min_length=1, max_length=1024)
+    """Chat template in place of the model's own: a Jinja file, by its path from the folder of the blueprint,
+    such as `chat.jinja`."""
+
+    _text: str | None = PrivateAttr(default=None)
+
+    def with_text(self, text: str) -> Chat:
+        """Return a copy that knows the content of its template.
+
+        text: Content of the file.
+        """
+        copy = self.model_copy()
+        copy._text = text
+        return copy
+
+    @property
+    def text(self) -> str | None:
+        """Content of the template; None without one, or if the file was not read."""
+        return self._text
+
+
 class RealTime(Section):
     """Callers that wait only a short time for the whole answer, such as ad servers."""
 
@@ -356,6 +383,8 @@ class Model(Section):
     """Images in requests. Without it, the model reads only text."""
     parsers: Parsers | None = None
     """Parsers of reasoning and tool calls. Without it, the catalogue's for the model."""
+    chat: Chat | None = None
+    """Thinking by default, and a chat template of your own. Without it, those of the model."""
     deployments: list[Deployment] = Field(min_length=1, max_length=TARGET_GROUPS_OF_A_RULE)
     """Sets of workers. All of them are behind the model's address, except those that a queue or a streaming
     job names under its own `deployments`."""

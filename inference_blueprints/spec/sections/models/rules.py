@@ -30,6 +30,7 @@ _SETTINGS = {
     "real_time": _NO_TEXT,
     "speculation": _NO_TEXT,
     "parsers": _NO_TEXT,
+    "chat": _NO_TEXT,
     "media": "a model with 'task: embed' reads only text here; remove it",
     "kv_cache": "a model with 'task: embed' computes each input once and reads no cache back; remove it",
 }
