@@ -51,8 +51,8 @@ def scaled_architecture(model: Model) -> ScaledArchitecture:
 
 def chat_format(model: Model) -> ChatFormat:
     """Return the format of a model's conversations."""
-    formats = document("chat_formats")
-    own = formats["formats"][model.answer_format or scaled_architecture(model).chat_format]
+    formats, scaled = document("chat_formats"), scaled_architecture(model)
+    own = formats["formats"][model.answer_format or scaled.chat_format]
     base = formats["bases"].get(own.get("base"), {})
     entry: dict[str, Any] = {name: value for name, value in {**base, **own}.items() if name != "base"}
     entry["settings"] = {**formats["settings"], **base.get("settings", {}), **own.get("settings", {})}

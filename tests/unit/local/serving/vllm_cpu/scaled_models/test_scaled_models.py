@@ -1,4 +1,4 @@
-"""Scaled-down models of every entry of the catalogue."""
+"""Scaled-down models of every entry of the catalogue whose class has one; the others are refused."""
 
 from __future__ import annotations
 
@@ -34,6 +34,11 @@ _CONVERSATION: list[dict[str, Any]] = [
 ]
 
 
+#: Classes with a scaled-down model.
+_CLASSES = document("architectures")["architectures"]
+_SCALED = [name for name, each in sorted(catalog.models().items()) if each.architecture in _CLASSES]
+
+
 def _read(directory: Path, name: str) -> Any:
     return json.loads((directory / name).read_text(encoding="utf-8"))
 
@@ -51,7 +56,7 @@ def _rendered(directory: Path, messages: list[dict[str, Any]], **variables: Any)
     return text
 
 
-@pytest.fixture(scope="module", params=sorted(catalog.models()))
+@pytest.fixture(scope="module", params=_SCALED)
 def model(request: pytest.FixtureRequest) -> catalog.Model:
     return catalog.model(request.param)
 
@@ -127,8 +132,17 @@ def test_thinking_can_be_switched(tmp_path: Path, name: str, switch: str, asked:
         assert text.endswith(end)
 
 
-def test_every_answer_format_has_a_chat_format() -> None:
-    assert set(catalog.answer_formats()) <= set(document("chat_formats")["formats"])
+def test_every_answer_format_of_these_has_a_chat_format() -> None:
+    formats = {catalog.model(name).answer_format for name in _SCALED} - {None}
+    assert formats <= set(document("chat_formats")["formats"])
+
+
+@pytest.mark.parametrize("name", sorted(catalog.models().keys() - set(_SCALED)))
+def test_a_model_of_another_class_is_refused_before_and_by_the_writer(name: str, tmp_path: Path) -> None:
+    model = catalog.model(name)
+    assert refusal(model)
+    with pytest.raises(UserError, match=f"got architecture {model.architecture}, scaled models exist for"):
+        write_scaled_model(model, tmp_path, tensor_parallel_size=1)
 
 
 def test_an_unknown_architecture_is_refused_before_and_by_the_writer(tmp_path: Path) -> None:
