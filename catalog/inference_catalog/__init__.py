@@ -103,6 +103,7 @@ __all__ = [
     "service_prices",
     "service_quotas",
     "start_times",
+    "tasks_of",
     "zone_ids_without_control_plane",
 ]
 
@@ -301,6 +302,12 @@ def kubernetes_version(name: str) -> KubernetesSupport:
 def parquet_layers() -> Mapping[str, str]:
     """Return the ARN of the Lambda layer with pyarrow, for each region that has it."""
     return shipped().parquet_layers
+
+
+def tasks_of(architecture: str) -> tuple[str, ...]:
+    """Return the tasks of a blueprint for which a model class is; empty if the class is not counted."""
+    known = shipped().architectures
+    return known[architecture].tasks if architecture in known else ()
 
 
 def _find(kind: str, name: str, entries: Mapping[str, _Entry]) -> _Entry:

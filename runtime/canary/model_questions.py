@@ -30,8 +30,11 @@ _REQUESTS: Mapping[str, tuple[str, Mapping[str, object]]] = {
         {"max_tokens": 1, "messages": [{"role": "user", "content": _QUESTION}]},
     ),
     "embed": ("embeddings", {"input": _QUESTION}),
+    "rerank": ("rerank", {"query": _QUESTION, "documents": ["Yes."]}),
     "images": ("images/generations", {"prompt": "a dot", "size": "256x256", "num_inference_steps": 1}),
 }
+#: Fields of an answer that hold its results, where it is not ``data``.
+_HOLDERS: Mapping[str, str] = {"generate": "choices", "rerank": "results"}
 _UNAUTHORIZED = 401
 #: Part of a refusal that is read for its code.
 _REFUSAL_BYTES = 4096
@@ -90,7 +93,7 @@ def ask(model: str, url: str, task: str, key: str | None = None) -> str:
         return refusal
     except (OSError, ValueError) as error:
         return f"{type(error).__name__}: {error}"
-    held = answer.get("choices" if task == "generate" else "data") if isinstance(answer, dict) else None
+    held = answer.get(_HOLDERS.get(task, "data")) if isinstance(answer, dict) else None
     return "" if held else "the answer holds nothing"
 
 

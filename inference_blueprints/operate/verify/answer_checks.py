@@ -1,4 +1,4 @@
-"""Asks a model for embeddings, an image or an answer in a JSON schema, and checks what it sends."""
+"""Asks a model for embeddings, scores, an image or an answer in a JSON schema, and checks what it sends."""
 
 from __future__ import annotations
 
@@ -107,6 +107,45 @@ def _problem(vectors: Sequence[Sequence[float]]) -> str | None:
 
 def _wrong(label: str, message: str) -> CheckResult:
     return CheckResult(EMBEDDING_CHECK, "error", f"{label}: {message}")
+
+
+SCORE_CHECK = "scores"
+_RERANK_PATH = "/v1/rerank"
+
+
+async def scores(
+    session: aiohttp.ClientSession, base_url: str, model: str, label: str, timeout_seconds: float
+) -> CheckResult:
+    """Check that an endpoint scores two texts for a question, and not both the same.
+
+    base_url: Address of the endpoint, without ``/v1``.
+    label: Name in the message, such as ``ranker/main``.
+    timeout_seconds: Maximum time of the answer.
+    """
+    body = {"model": model, "query": _INPUTS[0], "documents": list(_INPUTS)}
+    try:
+        found = await answered(
+            session, base_url, _RERANK_PATH, body, timeout_seconds=timeout_seconds, read=_scores
+        )
+    except ModelUnansweredError as error:
+        return CheckResult(SCORE_CHECK, "error", f"{label}: no scores: {error}")
+    problem = _problem_of_scores(found)
+    if problem:
+        return CheckResult(SCORE_CHECK, "error", f"{label}: {problem}")
+    return CheckResult(SCORE_CHECK, "ok", f"{label}: {len(found)} scores")
+
+
+def _scores(answer: Any) -> list[float]:
+    return [each["relevance_score"] for each in answer["results"]]
+
+
+def _problem_of_scores(found: Sequence[float]) -> str | None:
+    """Return why the scores cannot be those of the texts; None if they can."""
+    if len(found) != len(_INPUTS):
+        return f"{len(found)} scores for {len(_INPUTS)} texts"
+    if not all(isinstance(each, int | float) and math.isfinite(each) for each in found):
+        return "a score is not a finite number"
+    return "two different texts have the same score" if found[0] == found[1] else None
 
 
 IMAGE_CHECK = "images"

@@ -23,7 +23,7 @@ from inference_blueprints.measure.statistics import percentile_of
 from inference_blueprints.operate.check_results import CheckResult, Severity
 from inference_blueprints.operate.kubernetes import KubectlFailed
 from inference_blueprints.operate.verify import answer_checks
-from inference_blueprints.operate.verify.answer_checks import embeddings, generated_images
+from inference_blueprints.operate.verify.answer_checks import embeddings, generated_images, scores
 from inference_blueprints.operate.verify.serving_access import ANSWER_SECONDS, ServedPlatform
 from inference_blueprints.serving.estimates.request_estimates import answer_time
 from inference_blueprints.serving.traffic import own_means
@@ -71,15 +71,16 @@ async def ask(endpoint: CheckedEndpoint) -> AsyncIterator[CheckResult]:
     """Send a few requests to a model, one at a time.
 
     Yields: Results of the checks ``models``, ``tokens``, ``structured output``, ``prefix cache`` and
-        ``objectives``; for an embedding model, of ``models`` and ``embeddings``; for a model that makes
-        images, of ``models`` and ``images``.
+        ``objectives``; for an embedding model, of ``models`` and ``embeddings``; for a reranking model, of
+        ``models`` and ``scores``; for a model that makes images, of ``models`` and ``images``.
     """
     async with aiohttp.ClientSession() as session:
         served, listed = await _listed(session, endpoint)
         yield listed
-        if endpoint.model.task == "embed":
+        if endpoint.model.only_reads:
             name, seconds = endpoint.model.name, endpoint.timeout_seconds
-            yield await embeddings(session, endpoint.base_url, name, endpoint.label, seconds)
+            question = embeddings if endpoint.model.task == "embed" else scores
+            yield await question(session, endpoint.base_url, name, endpoint.label, seconds)
             return
         if images := own_means(endpoint.model).images:
             name, seconds = endpoint.model.name, endpoint.timeout_seconds

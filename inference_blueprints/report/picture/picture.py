@@ -464,7 +464,8 @@ def _length_words(model: Model, way: WayIn) -> str:
         prompt += f" (at most {way.longest_input:,})"
     if within := way.prompt_images:
         prompt += f" with {within.mean:g} images"
-    return f"{prompt}, {'a vector' if model.task == 'embed' else f'{means.output_tokens:,}'} out"
+    written = {"embed": "a vector", "rerank": "scores"}.get(model.task, f"{means.output_tokens:,}")
+    return f"{prompt}, {written} out"
 
 
 def _rate_words(part: WayIn, whole: WayIn) -> str:

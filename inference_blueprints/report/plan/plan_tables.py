@@ -41,8 +41,8 @@ def plan_notes(summary: PlanSummary) -> list[str]:
     if summary[EMBEDDING]:
         names = ", ".join(summary[EMBEDDING])
         notes.append(
-            f"{names} computes embeddings (`/v1/embeddings`) and writes no text, so there is no price of "
-            "tokens and no measured speed: measure how many replicas the peak needs."
+            f"{names} computes embeddings or scores and writes no text, so there is no price of tokens and "
+            "no measured speed: measure how many replicas the peak needs."
         )
     return [*notes, 'Prices per hour are those of the pools\' nodes. "Cost of a month" adds the other parts.']
 

@@ -157,11 +157,15 @@ _STEP_TOKENS = ((160, 16384), (70, 8192), (0, 2048))
 # Default of the port on which workers exchange what NIXL needs. Each data parallel rank adds its index
 # (``kv_connector/v1/nixl`` of vLLM 0.31.0).
 _NIXL = 5600
-# An embedding model, also of an architecture that writes text (vLLM documentation, "Pooling Models").
+# A model that embeds, also of an architecture that writes text, or that scores (vLLM documentation, "Pooling
+# Models").
 # Whether prefixes are cached is left to the worker: it depends on the model's attention
 # (``dynamo/vllm/args.py`` of ai-dynamo 1.6.1, ``vllm/engine/arg_utils.py`` of vLLM 0.31.0).
-_POOLING: Mapping[str, Argument] = MappingProxyType(
-    {"runner": "pooling", "convert": "embed", "embedding-worker": True}
+_POOLING: Mapping[str, Mapping[str, Argument]] = MappingProxyType(
+    {
+        "embed": {"runner": "pooling", "convert": "embed", "embedding-worker": True},
+        "rerank": {"runner": "pooling", "convert": "classify"},
+    }
 )
 # Each device reads its own part; the limit bounds the host memory used as a buffer.
 _STREAMER = {"concurrency": 16, "distributed": True, "memory_limit": 4 * 1024**3}
@@ -273,7 +277,7 @@ class Vllm(ServingEngine):
         planned |= {
             **_parallelism(resolved),
             **self.argument_names.sizing_arguments(sizing),
-            **(_POOLING if resolved.model.task == "embed" else {"enable-prefix-caching": True}),
+            **_POOLING.get(resolved.model.task, {"enable-prefix-caching": True}),
             **_image_arguments(resolved),
         }
         if resolved.shared_with_batch:

@@ -216,10 +216,10 @@ class SimulatedKind(EngineKind):
         """
         models = self._blueprint.spec.models
         for index, model in usable(models):
-            if model.task == "embed":
+            if model.only_reads:
                 message = (
-                    f"the model '{model.name}' has 'task: embed', and the simulated engine computes no "
-                    "vectors; remove the model in a copy of the blueprint"
+                    f"the model '{model.name}' has 'task: {model.task}', and the simulated engine computes "
+                    "no vectors or scores; remove the model in a copy of the blueprint"
                 )
                 yield Finding(("spec", "models", index, "task"), message)
         workers = sum(

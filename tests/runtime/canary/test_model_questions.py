@@ -29,7 +29,7 @@ class Model(BaseHTTPRequestHandler):
         self.keys.append(self.headers["Authorization"])
         kind = self.path.split("/")[1]
         answers = {
-            "right": (200, '{"choices": [{}], "data": [{}]}'),
+            "right": (200, '{"choices": [{}], "data": [{}], "results": [{}]}'),
             "empty": (200, '{"choices": []}'),
             "broken": (200, "<html>"),
             "down": (503, "{}"),
@@ -81,6 +81,14 @@ def test_a_model_of_vectors_is_asked_for_vectors(server: str) -> None:
     path, body = Model.asked[-1]
     assert path == "/right/v1/embeddings"
     assert set(body) == {"model", "input"}
+
+
+def test_a_model_of_scores_is_asked_for_scores(server: str) -> None:
+    """Its answer has ``results`` (vLLM documentation, "Pooling Models", re-rank API)."""
+    assert not model_questions.ask("ranker", f"{server}/right/v1", "rerank")
+    path, body = Model.asked[-1]
+    assert path == "/right/v1/rerank"
+    assert set(body) == {"model", "query", "documents"}
 
 
 def test_a_model_of_images_is_asked_for_a_small_one(server: str) -> None:

@@ -1,4 +1,4 @@
-"""An embedding model is asked for vectors and never for a chat; each wrong answer is named."""
+"""A model of vectors or scores is asked for them and never for a chat; each wrong answer is named."""
 
 from __future__ import annotations
 
@@ -25,10 +25,13 @@ MODEL = Model.model_validate(
         ],
     }
 )
+RANKER = MODEL.model_copy(update={"task": "rerank"})
 GOOD = [[0.5, 0.25, -1.0], [0.5, 0.5, 1.0]]
 
 
-def asked(body: str, status: int = 200) -> tuple[list[CheckResult], list[tuple[str, Any]]]:
+def asked(
+    body: str, status: int = 200, model: Model = MODEL
+) -> tuple[list[CheckResult], list[tuple[str, Any]]]:
     """Return the results of the checks on an endpoint with this answer, and the requests it got."""
     requests: list[tuple[str, Any]] = []
 
@@ -48,7 +51,7 @@ def asked(body: str, status: int = 200) -> tuple[list[CheckResult], list[tuple[s
         try:
             await web.TCPSite(runner, "127.0.0.1", 0).start()
             base_url = f"http://127.0.0.1:{runner.addresses[0][1]}"
-            return [each async for each in ask(CheckedEndpoint("vectors/main", base_url, MODEL, 1, 60.0))]
+            return [each async for each in ask(CheckedEndpoint("vectors/main", base_url, model, 1, 60.0))]
         finally:
             await runner.cleanup()
 
@@ -97,3 +100,32 @@ def test_an_endpoint_that_does_not_answer_is_named() -> None:
     results = asyncio.run(run())
     assert results[-1].check == "embeddings"
     assert "no vectors: " in results[-1].message
+
+
+def of_scores(scores: Iterable[object]) -> str:
+    """Return an answer of ``/v1/rerank`` (vLLM documentation, "Pooling Models", re-rank API)."""
+    results = [{"index": index, "relevance_score": each} for index, each in enumerate(scores)]
+    return json.dumps({"id": "rerank-1", "model": "vectors", "results": results})
+
+
+def test_a_healthy_reranking_model_is_asked_for_scores_alone() -> None:
+    results, requests = asked(of_scores([0.9, 0.1]), model=RANKER)
+    assert [(each.check, each.severity) for each in results] == [("models", "ok"), ("scores", "ok")]
+    [(path, body)] = requests
+    assert path == "/v1/rerank"
+    assert (body["model"], len(body["documents"])) == ("vectors", 2)
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "message"),
+    [
+        ("no worker", 503, "no scores: HTTP 503 (no worker)"),
+        (of_scores([0.9]), 200, "1 scores for 2 texts"),
+        (of_scores([float("nan"), 0.1]), 200, "a score is not a finite number"),
+        (of_scores([0.5, 0.5]), 200, "two different texts have the same score"),
+    ],
+)
+def test_wrong_scores_are_named(body: str, status: int, message: str) -> None:
+    results, _ = asked(body, status, RANKER)
+    assert (results[-1].check, results[-1].severity) == ("scores", "error")
+    assert message in results[-1].message

@@ -71,9 +71,9 @@ def _token_prices(basis: PlanBasis) -> Iterator[TokenPrice]:
             yield price
 
 
-def _of_task(basis: PlanBasis, task: str) -> tuple[str, ...]:
-    """Return the deployments whose model has a task."""
-    return tuple(name for name, roles in basis.deployments.items() if roles[0].model.task == task)
+def _of_tasks(basis: PlanBasis, *tasks: str) -> tuple[str, ...]:
+    """Return the deployments whose model has one of some tasks."""
+    return tuple(name for name, roles in basis.deployments.items() if roles[0].model.task in tasks)
 
 
 #: Why a price is unknown, as a clause, where only queues without a load send requests.
@@ -109,7 +109,7 @@ def unknown_speeds(summary: PlanSummary) -> Iterator[tuple[str, str]]:
 
 def _without_profile(basis: PlanBasis) -> Iterator[str]:
     priced = {f"{price.model}/{price.deployment}" for price in basis[TOKEN_PRICES]}
-    return (name for name in _of_task(basis, "generate") if name not in priced)
+    return (name for name in _of_tasks(basis, "generate") if name not in priced)
 
 
 def _token_price(
@@ -255,7 +255,10 @@ def _unknown_in_short(summary: PlanSummary) -> Iterator[ShortLine]:
 
 def _embedding_in_short(summary: PlanSummary) -> Iterator[ShortLine]:
     if names := summary[EMBEDDING]:
-        yield Label.CARRIES, f"embeddings by {few(names, ', ')}: measure how many replicas the peak needs"
+        yield (
+            Label.CARRIES,
+            f"embeddings or scores by {few(names, ', ')}: measure how many replicas the peak needs",
+        )
 
 
 TOKEN_PRICES = PlanSection(
@@ -268,5 +271,5 @@ WITHOUT_PROFILE = PlanSection(
 )
 #: Those of them that have a profile, which ends before their mean request.
 BEYOND_PROFILE = PlanSection("beyondProfile", lambda basis: tuple(_beyond_profile(basis)), in_tables_only)
-#: Deployments of embedding models, which have no price of tokens, as ``model/deployment``.
-EMBEDDING = PlanSection("embedding", lambda basis: _of_task(basis, "embed"), _embedding_in_short)
+#: Deployments of embedding and reranking models, which have no price of tokens, as ``model/deployment``.
+EMBEDDING = PlanSection("embedding", lambda basis: _of_tasks(basis, "embed", "rerank"), _embedding_in_short)

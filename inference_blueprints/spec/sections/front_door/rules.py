@@ -175,6 +175,25 @@ def targets_answer_in_real_time(spec: Spec) -> Iterator[Finding]:
 
 
 @rule
+def front_door_has_no_reranking_model(spec: Spec) -> Iterator[Finding]:
+    """Check that no model scores texts: the front door could not bound what a request costs.
+
+    vLLM reads the question once per text (documentation, "Pooling Models", re-rank API), so a short body can
+    have more tokens than bytes.
+    """
+    if spec.front_door is None:
+        return
+    for index, model in usable(spec.models):
+        if model.task == "rerank":
+            message = (
+                "got 'rerank' in a platform with a front door, which has no path for scores: the engine "
+                "reads the question once per text, so the length of a body bounds no cost; serve it in a "
+                "platform without a front door"
+            )
+            yield Finding(("spec", "models", index, "task"), message)
+
+
+@rule
 def targets_stand_for_each_other(spec: Spec) -> Iterator[Finding]:
     """Check that the targets of a public model answer the same requests at the same price."""
     for path, public in _public_models(spec):

@@ -47,7 +47,7 @@ from inference_catalog.gguf_types import in_gguf
 StoredType = Literal["fp8", "fp8Blocks", "int8", "int4", "nvfp4"]
 OnlineType = Literal["fp8", "fp8Blocks"]
 KvCacheType = Literal["auto", "bf16", "fp8"]
-Task = Literal["generate", "embed", "images"]
+Task = Literal["generate", "embed", "rerank", "images"]
 
 
 class Mirror(Section):
@@ -350,9 +350,10 @@ class Model(Section):
     weights: Weights
     """Source of the weights."""
     task: Task = "generate"
-    """What the model does: write text (`generate`), turn each input into a vector (`embed`), or make images
-    from text (`images`). With `embed`, vLLM serves `/v1/embeddings` instead of chat and completions; with
-    `images`, vLLM-Omni serves `/v1/images/generations`."""
+    """What the model does: write text (`generate`), turn each input into a vector (`embed`), score how well
+    texts answer a question (`rerank`), or make images from text (`images`). With `embed`, vLLM serves
+    `/v1/embeddings` instead of chat and completions; with `rerank`, on the stack `direct`, `/v1/rerank` and
+    `/v1/score`; with `images`, vLLM-Omni serves `/v1/images/generations`."""
     engine: Engine = default({"vllm": {}})
     """Inference engine. Without it, vLLM."""
     stack: Stack = default({"dynamo": {}})
@@ -423,6 +424,11 @@ class Model(Section):
         """Whether batch alone uses it, and all of its workers may go."""
         workers = [each for deployment in self.deployments for each in deployment.workers.values()]
         return all(each.is_lent and not each.minimum for each in workers)
+
+    @property
+    def only_reads(self) -> bool:
+        """Whether the model answers with numbers: it writes no text and makes no images."""
+        return self.task in ("embed", "rerank")
 
     @property
     def makes_images(self) -> bool:

@@ -20,21 +20,47 @@ from inference_blueprints.spec.types import (
     Spec,
     mean_tokens,
 )
-from inference_blueprints.spec.wording import Path, quote
+from inference_blueprints.spec.wording import Path, listing, quote
 from inference_contracts.errors import Finding
 
-# Rules on what a model does: it writes text, or it turns each input into a vector.
+# Rules on what a model does: it writes text, turns each input into a vector, or scores texts.
 
-_NO_TEXT = "a model with 'task: embed' writes no text; remove it"
+_NO_TEXT = "a model with 'task: {task}' writes no text; remove it"
 _SETTINGS = {
     "real_time": _NO_TEXT,
     "speculation": _NO_TEXT,
     "parsers": _NO_TEXT,
     "chat": _NO_TEXT,
-    "media": "a model with 'task: embed' reads only text here; remove it",
-    "kv_cache": "a model with 'task: embed' computes each input once and reads no cache back; remove it",
+    "media": "a model with 'task: {task}' reads only text here; remove it",
+    "kv_cache": "a model with 'task: {task}' computes each input once and reads no cache back; remove it",
 }
 _KEYS = {"kv_cache": "kvCache", "real_time": "realTime"}
+#: What classes are for that have one task, as in "a class that …".
+_ONLY = {"embed": "turns inputs into vectors", "rerank": "scores texts"}
+
+
+@rule
+def task_is_one_of_the_class(spec: Spec) -> Iterator[Finding]:
+    """Check that a model does what its class is for: encoders write no text, and rerankers only score."""
+    for index, model in usable(spec.models):
+        entry = model.weights.entry
+        if entry is None or entry.pipeline or model.makes_images:
+            continue
+        tasks = catalog.tasks_of(entry.architecture)
+        if model.task in tasks or not tasks:
+            continue
+        if len(tasks) == 1:
+            message = (
+                f"got {quote(model.task)} for {entry.name}, whose class {entry.architecture} only "
+                f"{_ONLY[tasks[0]]}; set 'task: {tasks[0]}'"
+            )
+        else:
+            message = (
+                f"got {quote(model.task)} for {entry.name}, whose class {entry.architecture} has no "
+                f"classifier; name a model of a class such as Qwen3ForSequenceClassification, or set one of "
+                f"{listing(tasks)}"
+            )
+        yield Finding(("spec", "models", index, "task"), message)
 
 
 @rule
@@ -48,28 +74,28 @@ def answers_have_a_length(spec: Spec) -> Iterator[Finding]:
         if model.task == "generate" and not length:
             message = (
                 "got no 'outputTokens', the mean length of answers; state it as 1 or more, or set 'task: "
-                "embed' if the model turns inputs into vectors"
+                "embed' if the model turns inputs into vectors, or 'task: rerank' if it scores texts"
             )
             yield Finding(path, message)
-        elif model.task == "embed" and length:
-            yield Finding((*path, "outputTokens"), f"got {length}, but {_NO_TEXT}")
+        elif model.only_reads and length:
+            yield Finding((*path, "outputTokens"), f"got {length}, but {_NO_TEXT.format(task=model.task)}")
 
 
 @rule
-def embedding_model_has_no_settings_of_answers(spec: Spec) -> Iterator[Finding]:
-    """Check that an embedding model has no settings that have an effect only on answers or caches."""
-    for path, model in _embedding(spec):
+def model_that_reads_has_no_settings_of_answers(spec: Spec) -> Iterator[Finding]:
+    """Check that an embedding or reranking model has no settings of answers or caches."""
+    for path, model in _reading(spec):
         for name, message in _SETTINGS.items():
             if getattr(model, name) is not None:
-                yield Finding((*path, _KEYS.get(name, name)), message)
+                yield Finding((*path, _KEYS.get(name, name)), message.format(task=model.task))
         if model.workload and model.workload.shared_prefix_ratio:
             message = (
-                f"got {model.workload.shared_prefix_ratio:g}, but the plan of a model with 'task: embed' "
-                "does not count on cached prefixes; remove it"
+                f"got {model.workload.shared_prefix_ratio:g}, but the plan of a model with 'task: "
+                f"{model.task}' does not count on cached prefixes; remove it"
             )
             yield Finding((*path, "workload", "sharedPrefixRatio"), message)
         for each in model.objectives.stated:
-            yield Finding((*path, "objectives", *each.path), _NO_TEXT)
+            yield Finding((*path, "objectives", *each.path), _NO_TEXT.format(task=model.task))
 
 
 # Rules on objectives.
@@ -124,22 +150,38 @@ def objectives_agree(spec: Spec) -> Iterator[Finding]:
 
 
 @rule
-def embedding_model_runs_on_vllm(spec: Spec) -> Iterator[Finding]:
-    """Check the engine of an embedding model, and that it reads only text."""
-    for path, model in _embedding(spec):
+def model_that_reads_runs_on_vllm(spec: Spec) -> Iterator[Finding]:
+    """Check the engine of an embedding or reranking model, and that it reads only text."""
+    for path, model in _reading(spec):
         if model.engine.vllm is None:
             message = (
-                f"got {quote(model.engine.chosen)}, a model with 'task: embed' runs only on vllm here; set "
-                "'engine: {vllm: {}}'"
+                f"got {quote(model.engine.chosen)}, a model with 'task: {model.task}' runs only on vllm "
+                "here; set 'engine: {vllm: {}}'"
             )
             yield Finding((*path, "engine"), message)
         entry = model.weights.entry
         if entry and entry.vision:
             message = (
-                f"got 'embed' for {entry.name}, which also reads images; here, embedding models read "
-                "only text; name another model"
+                f"got {quote(model.task)} for {entry.name}, which also reads images; here, models with this "
+                "task read only text; name another model"
             )
             yield Finding((*path, "task"), message)
+
+
+@rule
+def reranking_model_has_no_router(spec: Spec) -> Iterator[Finding]:
+    """Check that vLLM's own server answers for a reranking model.
+
+    Dynamo's frontend 1.6.1 has no route for scores, and the parser of llm-d's router reads chat, completions
+    and embeddings (sources: docs/serving.md, "Embedding models").
+    """
+    for path, model in _reading(spec):
+        if model.task == "rerank" and not model.stack.direct:
+            message = (
+                f"got {quote(model.stack.chosen)}, whose router has no path for scores; set 'stack: "
+                "{direct: {}}', where vLLM's own server answers /v1/rerank and /v1/score"
+            )
+            yield Finding((*path, "stack"), message)
 
 
 @rule
@@ -150,7 +192,9 @@ def embedding_model_is_routed_without_caches(spec: Spec) -> Iterator[Finding]:
     would be needed. Its workers publish no events (``dynamo/vllm/worker_factory.py``). llm-d's precise scorer
     asks a worker of chat for the tokens of a prompt.
     """
-    for path, model in _embedding(spec):
+    for path, model in _reading(spec):
+        if model.task != "embed":
+            continue
         if model.stack.dynamo and model.routing.kv_aware:
             message = (
                 "got 'kvAware', but Dynamo routes embeddings only in turn; set 'routing: {roundRobin: {}}', "
@@ -166,18 +210,18 @@ def embedding_model_is_routed_without_caches(spec: Spec) -> Iterator[Finding]:
 
 
 @rule
-def embedding_workers_are_whole(spec: Spec) -> Iterator[Finding]:
+def workers_that_read_are_whole(spec: Spec) -> Iterator[Finding]:
     """Check that a worker computes a whole input, in one stage and without ranks.
 
     Dynamo's embedding worker is only aggregated (``dynamo/vllm/backend_args.py`` of ai-dynamo 1.6.1).
     """
-    for path, model in _embedding(spec):
+    for path, model in _reading(spec):
         for index, deployment in usable(model.deployments):
             place = (*path, "deployments", index)
             if deployment.disaggregated:
                 message = (
-                    "got 'disaggregated', but a model with 'task: embed' has no decode phase; make it "
-                    "'aggregated'"
+                    f"got 'disaggregated', but a model with 'task: {model.task}' has no decode phase; make "
+                    "it 'aggregated'"
                 )
                 yield Finding((*place, "disaggregated"), message)
             elif deployment.aggregated:
@@ -186,8 +230,8 @@ def embedding_workers_are_whole(spec: Spec) -> Iterator[Finding]:
 
 @rule
 def queues_have_a_model_that_writes(spec: Spec) -> Iterator[Finding]:
-    """Check that the model of a queue does not embed: the plan sizes a job's results by its answers."""
-    others = {model.name: model.task for _, model in usable(spec.models) if model.task == "embed"}
+    """Check that the model of a queue writes text: the plan sizes a job's results by its answers."""
+    others = {model.name: model.task for _, model in usable(spec.models) if model.only_reads}
     for index, queue in usable(spec.batch.queues if spec.batch else ()):
         if task := others.get(queue.model):
             message = (
@@ -198,10 +242,10 @@ def queues_have_a_model_that_writes(spec: Spec) -> Iterator[Finding]:
             yield Finding(("spec", "batch", "queues", index, "model"), message)
 
 
-def _embedding(spec: Spec) -> Iterator[tuple[Path, Model]]:
-    """Yield the embedding models with their places."""
+def _reading(spec: Spec) -> Iterator[tuple[Path, Model]]:
+    """Yield the models that answer with numbers, with their places."""
     for index, model in usable(spec.models):
-        if model.task == "embed":
+        if model.only_reads:
             yield ("spec", "models", index), model
 
 
