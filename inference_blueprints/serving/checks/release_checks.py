@@ -96,10 +96,11 @@ def class_findings(resolved: ResolvedWorkers) -> Iterator[Finding]:
     history = catalog.class_histories().get(engine.name)
     if history is None or not shape.architecture:
         return
+    loaded = _loaded_as(shape.architecture, history)
     if engine.model_classes:
-        registered = shape.architecture in engine.model_classes
+        registered = loaded in engine.model_classes
     else:
-        registered = history.has(shape.architecture, engine.engine_version)
+        registered = history.has(loaded, engine.engine_version)
     if registered:
         return
     known = any(shape.architecture in each.classes for each in catalog.class_histories().values())
@@ -113,6 +114,17 @@ def class_findings(resolved: ResolvedWorkers) -> Iterator[Finding]:
     # (``_TRANSFORMERS_BACKEND_MODELS`` and ``_normalize_archs`` of their registries).
     severity: Literal["error", "warning"] = "error" if known else "warning"
     yield Finding(path if image else (*resolved.model_path, "weights"), message, severity)
+
+
+def _loaded_as(architecture: str, history: ClassHistory) -> str:
+    """Return the class that an engine loads.
+
+    vLLM makes a classifier of a class that writes text (``_normalize_arch`` in ``models/registry.py`` of vLLM
+    0.31.0).
+    """
+    if history.engine != "vllm" or architecture in history.classes:
+        return architecture
+    return architecture.replace("ForSequenceClassification", "ForCausalLM")
 
 
 def _needed(architecture: str, history: ClassHistory) -> str:

@@ -83,6 +83,19 @@ def test_another_task_is_refused_with_the_one_to_set(
     ]
 
 
+def test_vllm_makes_a_classifier_of_a_class_that_writes(make_blueprint: Make) -> None:
+    """It registers no Qwen3ForSequenceClassification, and loads Qwen3ForCausalLM for it."""
+    name = "acme/qwen"
+    counted = describe(
+        ENCODER | {"architectures": ["Qwen3ForSequenceClassification"], "num_key_value_heads": 8}
+    )
+    facts = {"answer_format": None, "gated": False, "licence": "MIT", "source": "a test: none"}
+    entry = model_entry(name, counted | facts, Path("qwen.json"))
+    blueprint = with_models(made(make_blueprint, name, "rerank"), {name: entry})
+    assert messages(blueprint) == []
+    assert [each.message for each in serving_findings(blueprint) if each.severity == "error"] == []
+
+
 def test_vllm_runs_its_pooling_runner_as_a_classifier(make_blueprint: Make) -> None:
     """vLLM documentation, "Pooling Models": scores are those of a classifier."""
     [worker] = build_plan(made(make_blueprint, RANKER, "rerank")).models[0].deployments[0].workers
