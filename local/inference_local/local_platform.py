@@ -12,21 +12,11 @@ from typing import TYPE_CHECKING, Self
 
 from inference_blueprints.loading import LoadedBlueprint
 from inference_blueprints.serving.types import ServingPlan
-from inference_blueprints.spec.derived import controllers_of
-from inference_contracts.operations_names import CONTROLLERS
 from inference_local import platform_steps
 from inference_local.processes.child_processes import ProcessGroup, Restarts
+from inference_local.run_scope import RunScope
 from inference_local.run_state import RunningBatch, RunningDoor, RunningSignals, StreamDoor
-from inference_local.run_steps import (
-    BATCH_JOBS,
-    CONTROL_PLANE,
-    EMULATOR,
-    FRONT_DOOR,
-    KILLS,
-    STACKS,
-    TEMPLATES,
-    Steps,
-)
+from inference_local.run_steps import BATCH_JOBS, EMULATOR, FRONT_DOOR, KILLS, Steps
 from inference_local.serving.engine_kind import EngineKind
 from inference_local.serving.local_endpoint import LocalEndpoint, ServedProcess
 from inference_local.serving.local_serving import LocalServing
@@ -97,7 +87,8 @@ class LocalPlatform:
         self._loaded = loaded
         self._plan = plan
         self._directory = run_directory.resolve()
-        self._control_plane = control_plane
+        #: Which parts this run has.
+        self.scope = RunScope(loaded.blueprint, plan, self._engines, control_plane)
         self._port = port
         self._resources = ExitStack()
         self._checks: list[Callable[[], None]] = []
@@ -119,35 +110,6 @@ class LocalPlatform:
     ) -> None:
         self._resources.close()
 
-    @property
-    def serving_title(self) -> str:
-        """What the step does that starts the engines."""
-        return f"Start the router and {self._engines.title}"
-
-    @property
-    def step_titles(self) -> tuple[str, ...]:
-        """What the steps of `serve` and `deploy` do."""
-        prepares = [self._engines.preparation] if self._engines.preparation else []
-        builds = [CONTROL_PLANE] if self._control_plane else []
-        doors = [FRONT_DOOR] if self.has_front_door else []
-        return (*prepares, self.serving_title, *builds, TEMPLATES, EMULATOR, STACKS, *doors)
-
-    @property
-    def has_front_door(self) -> bool:
-        """Whether callers come through a front door."""
-        return self._plan.front_door is not None
-
-    @property
-    def has_callers(self) -> bool:
-        """Whether callers of the front door can be tried here: this machine signs no tokens."""
-        door = self._plan.front_door
-        return door is not None and door.configuration.api_keys
-
-    @property
-    def runs_batch(self) -> bool:
-        """Whether batch workers run: with a control plane, no chart that requests them is recorded."""
-        return self._loaded.blueprint.spec.batch is not None and not self._control_plane
-
     def start(self, steps: Steps) -> Deployed:
         """Serve and deploy. Parameters and errors are those of `serve` and `deploy`."""
         self.serve(steps)
@@ -165,7 +127,7 @@ class LocalPlatform:
         if self._engines.preparation:
             with steps.step(self._engines.preparation):
                 self._engines.prepare(steps.say)
-        with steps.step(self.serving_title) as step:
+        with steps.step(self.scope.serving_title) as step:
             processes = self._resources.enter_context(self._processes)
             serving = LocalServing(
                 self._plan,
@@ -173,7 +135,7 @@ class LocalPlatform:
                 self._directory / "serving",
                 processes,
                 engines=self._engines,
-                port=None if self.has_front_door else self._port,
+                port=None if self.scope.has_front_door else self._port,
             )
             self._serving = self._resources.enter_context(serving)
             self._checks.append(serving.check)
@@ -190,7 +152,7 @@ class LocalPlatform:
 
         serving = self.serving
         endpoints = serving.endpoints()
-        if self._control_plane:
+        if self.scope.control_plane:
             platform_steps.build_control_plane(steps)
         assembly = self._directory / "cdk.out"
         platform_steps.write_templates(steps, self._loaded.file, assembly)
@@ -208,7 +170,11 @@ class LocalPlatform:
                 self._loaded.blueprint, emulator, endpoints, batch_directory, self._processes
             )
             parts += self._batch.parts()
-            if self._loaded.blueprint.spec.capacity_shift and self.runs_batch and not self.is_controlled:
+            if (
+                self._loaded.blueprint.spec.capacity_shift
+                and self.scope.runs_batch
+                and not self.scope.is_controlled
+            ):
                 # It reaches no cluster here, and would take all places from batch each minute.
                 deployed_function(assembly, emulator, MINUTE_HANDLERS["shift"]).stop(emulator)
         front_door = self._start_front_door(steps)
@@ -217,7 +183,7 @@ class LocalPlatform:
         if self._batch is not None:
             self._batch.start(front_door.door.base_url if front_door else None)
         described = emulator_parts.describe(
-            assembly, emulator.recorded_releases(), control_plane=self._control_plane
+            assembly, emulator.recorded_releases(), control_plane=self.scope.control_plane
         )
         return Deployed(
             endpoints,
@@ -229,21 +195,6 @@ class LocalPlatform:
             emulator.environment(),
             front_door.running if front_door else None,
         )
-
-    @property
-    def is_elastic(self) -> bool:
-        """Whether some workers follow the load here: KEDA's decisions can be made here, those of ECS not."""
-        on_eks = bool(self._loaded.blueprint.spec.cluster.eks)
-        return on_eks and self._engines.elastic_load is not None and self._plan.is_elastic
-
-    @property
-    def is_controlled(self) -> bool:
-        """Whether GPU health and the capacity shift run beside the load."""
-        spec = self._loaded.blueprint.spec
-        # Their stand-in for the cluster knows no pool that models share.
-        is_shared = any(each.shared is not None for each in spec.pools)
-        controlled = len(controllers_of(spec)) == len(CONTROLLERS) and not is_shared
-        return controlled and self.is_elastic and spec.batch is not None and not self._control_plane
 
     def control(self, steps: Steps, ramp_seconds: float) -> tuple[ControlledRun, tuple[PlatformPart, ...]]:
         """Start Prometheus. Return the controllers, and their rows of the table of parts.
@@ -282,14 +233,6 @@ class LocalPlatform:
         )
         return controlled, (*elastic_platform_parts(roles), *controlled_platform_parts())
 
-    @property
-    def lends(self) -> bool:
-        """Whether workers of batch on a shared pool come and go here: the shift decides in this process."""
-        shift = self._loaded.blueprint.spec.capacity_shift
-        is_shared = any(each.shared is not None for each in self._loaded.blueprint.spec.pools)
-        acts = shift is not None and shift.action == "shift" and is_shared
-        return acts and self.is_elastic and self.runs_batch and self._engines.elastic_load == "replay"
-
     def shifted(self) -> Iterator[str]:
         """Yield what the capacity shift moved in this run, a line for each role."""
         for name, (fewest, most) in self._shift.moved.items() if self._shift else ():
@@ -325,7 +268,7 @@ class LocalPlatform:
         roles = elastic_roles(blueprint, serving, emulator.records_directory)
         targets = partial(scrape_targets, blueprint, serving)
         prometheus = self._prometheus(steps, targets())
-        if not self.lends:
+        if not self.scope.lends:
             return ElasticRun(serving, prometheus, roles, targets), elastic_platform_parts(roles)
         shift = self._shift = self._local_shift(prometheus)
         lent = lent_roles(blueprint, serving)
@@ -378,7 +321,7 @@ class LocalPlatform:
         Raises ProcessDied if a process ends that was not killed. Raises NotReady if a killed replica does not
             start again.
         """
-        door = self._front_door if self.has_callers else None
+        door = self._front_door if self.scope.has_callers else None
         return platform_steps.call_front_door(steps, door, timed=self._engines.has_times) if door else None
 
     def kill_workers(self, steps: Steps, *, replace: bool) -> tuple[WorkerLoss, ...]:
@@ -473,7 +416,7 @@ class LocalPlatform:
                 self._directory,
                 region=environment.region,
                 account=environment.account or DEFAULT_ACCOUNT,
-                control_plane=self._control_plane,
+                control_plane=self.scope.control_plane,
             )
             self._resources.enter_context(emulator)
             self._checks.append(emulator.check)

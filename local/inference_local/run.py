@@ -26,6 +26,7 @@ from inference_local.processes.interruption import Interrupted
 from inference_local.report.report_types import ModelRun, Report
 from inference_local.report.terminal import print_report, print_summary
 from inference_local.run_lines import next_steps, say_answering, say_door, usage
+from inference_local.run_scope import RunScope
 from inference_local.run_state import RunningModel, RunState, claim
 from inference_local.run_steps import (
     BATCH_BESIDE,
@@ -102,7 +103,7 @@ def run(
         with LocalPlatform(
             loaded, plan, run_directory, engines=kind, control_plane=control_plane, port=port
         ) as platform:
-            steps = Steps(console, (*platform.step_titles, *_load_titles(loaded, platform, kind)))
+            steps = Steps(console, (*platform.scope.step_titles, *_load_titles(platform.scope)))
             starting = RunState(os.getpid(), loaded.file, engines=engines)
             right.publish(starting)
             try:
@@ -150,7 +151,7 @@ def _serve(platform: LocalPlatform, steps: Steps, state: RunState, console: Cons
     """Start the engines, and print where they answer. Return the state of the run with them."""
     endpoints = platform.serve(steps)
     serving = platform.serving
-    if platform.has_front_door:  # callers have its address, and no model's
+    if platform.scope.has_front_door:  # callers have its address, and no model's
         names = ", ".join(each.model for each in endpoints)
         console.print(f"{names}: {in_short(serving.deployments)}; log: {shown(serving.logs)}", markup=False)
         console.print("The front door follows the stacks. Ctrl-C ends everything.")
@@ -168,14 +169,14 @@ def _serve(platform: LocalPlatform, steps: Steps, state: RunState, console: Cons
     )
 
 
-def _load_titles(loaded: LoadedBlueprint, platform: LocalPlatform, kind: EngineKind) -> Iterator[str]:
+def _load_titles(scope: RunScope) -> Iterator[str]:
     """Yield what the steps of `_load` do."""
-    spec = loaded.blueprint.spec
-    if platform.is_controlled:
+    spec, load = scope.blueprint.spec, scope.engines.elastic_load
+    if scope.is_controlled:
         yield from (PROMETHEUS, TWO_RAMPS, SLOW_WORKER, BATCH_BESIDE)
-    elif not platform.is_elastic:
+    elif not scope.is_elastic:
         yield REPLAY
-    elif kind.elastic_load == "replay":
+    elif load == "replay":
         yield from (PROMETHEUS, REPLAY)
     else:
         yield from (REPLAY, PROMETHEUS, CLIENTS)
@@ -183,11 +184,11 @@ def _load_titles(loaded: LoadedBlueprint, platform: LocalPlatform, kind: EngineK
         yield PAGES
     if spec.streaming:
         yield CLICKS
-    if platform.has_callers:
+    if scope.has_callers:
         yield CALLERS
-    if platform.runs_batch and not platform.is_controlled:
+    if scope.runs_batch and not scope.is_controlled:
         yield BATCH_JOBS
-    if not platform.is_elastic or kind.elastic_load == "clients":
+    if not scope.is_elastic or load == "clients":
         yield KILLS
 
 
@@ -215,7 +216,7 @@ def _load(
     scaling: ScalingOutcome | None
     batch: tuple[BatchOutcome, ...] | None
     with ExitStack() as kept:
-        if platform.is_controlled:
+        if platform.scope.is_controlled:
             controlled = run_controlled(loaded, platform, models, kind, steps=steps, seconds=seconds)
             runs, scaling, batch = controlled.runs, controlled.scaling, controlled.batch
             controllers = controlled.controllers
@@ -235,13 +236,13 @@ def _load(
         )
         parts = (*parts, *callers.parts)
         front_door = platform.run_front_door(steps)
-        if not platform.is_controlled:  # its job ran beside the load
+        if not platform.scope.is_controlled:  # its job ran beside the load
             batch = platform.run_batch_jobs(steps)
             scaling = scaled()
     for line in platform.shifted():
         steps.say(line)
     # Where workers follow the replay, they went and came.
-    if not platform.is_elastic or kind.elastic_load == "clients":
+    if not platform.scope.is_elastic or kind.elastic_load == "clients":
         losses = platform.kill_workers(steps, replace=replaced)
     report = write_report(
         loaded,
@@ -271,12 +272,12 @@ def _follow_load(
 
     kept: Ends what goes on after the replay: workers of batch come and go until its jobs have ended.
     """
-    if not platform.is_elastic:
+    if not platform.scope.is_elastic:
         return send(), lambda: None, ()
     if engines.elastic_load == "replay":
         elastic, parts = platform.follow_load(steps)
         with ExitStack() as stack:
-            (kept if platform.lends else stack).enter_context(elastic)
+            (kept if platform.scope.lends else stack).enter_context(elastic)
             runs = send(follows_ramp=True)
         return runs, partial(elastic.outcome, runs), parts
     from inference_local.scaling.coming_clients import ComingClients

@@ -107,7 +107,7 @@ def test_each_line_is_answered_once_while_workers_are_killed(tmp_path: Path) -> 
         line(f"line-{number}", tokens=WORDS, prompt=prompt_to(number * APART, 30)) for number in range(LINES)
     ]
     with LocalPlatform(loaded, plan, directory, engines=engines) as platform:
-        deployed = platform.start(Steps(Console(), platform.step_titles))
+        deployed = platform.start(Steps(Console(), platform.scope.step_titles))
         api = deployed.batch
         assert api
         client = openai.OpenAI(base_url=api.base_url, api_key=lambda: local_token(api), max_retries=2)

@@ -64,7 +64,7 @@ def up(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Up]:
     directory = tmp_path_factory.mktemp("batch")
     loaded = load_blueprint(str(with_data(tmp_path_factory.mktemp("blueprint"))))
     with LocalPlatform(loaded, build_plan(loaded.blueprint), directory) as platform:
-        steps = Steps(Console(file=io.StringIO()), platform.step_titles)
+        steps = Steps(Console(file=io.StringIO()), platform.scope.step_titles)
         deployed = platform.start(steps)
         assert deployed.batch
         assert deployed.signals

@@ -25,7 +25,7 @@ def test_a_job_is_answered_by_what_tasks_are_told(tmp_path: Path) -> None:
     (tmp_path / "run").mkdir()
     loaded = load_blueprint(str(tmp_path / "tasks.yaml"))
     with LocalPlatform(loaded, build_plan(loaded.blueprint), tmp_path / "run") as platform:
-        steps = Steps(Console(file=io.StringIO()), platform.step_titles)
+        steps = Steps(Console(file=io.StringIO()), platform.scope.step_titles)
         parts = {part.name: part for part in platform.start(steps).parts}
         outcomes = platform.run_batch_jobs(steps)
         platform.check()

@@ -54,7 +54,7 @@ class BatchEks:
         run.mkdir()
         self._platform = LocalPlatform(loaded, build_plan(loaded.blueprint), run)
         self._platform.__enter__()
-        self._steps = Steps(Console(file=io.StringIO()), self._platform.step_titles)
+        self._steps = Steps(Console(file=io.StringIO()), self._platform.scope.step_titles)
         self._platform.start(self._steps)
 
     def run_job(self) -> BatchOutcome:

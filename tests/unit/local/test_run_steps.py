@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-from pathlib import Path
 
 import pytest
 from rich.console import Console
@@ -11,8 +10,8 @@ from rich.console import Console
 from inference_blueprints.loading import load_blueprint
 from inference_blueprints.serving.plan import build_plan
 from inference_local import run_steps
-from inference_local.local_platform import LocalPlatform
 from inference_local.run import _load_titles
+from inference_local.run_scope import RunScope
 from inference_local.run_steps import Step, Steps
 from inference_local.serving.simulated_kind import SimulatedKind
 
@@ -107,18 +106,16 @@ def test_the_rest_of_a_step_is_reckoned_from_its_share(monkeypatch: pytest.Monke
         ("streaming-g6e", (run_steps.REPLAY, run_steps.CLICKS, run_steps.KILLS)),
     ],
 )
-def test_the_models_come_first_whatever_the_blueprint_has(
-    name: str, titles: tuple[str, ...], tmp_path: Path
-) -> None:
+def test_the_models_come_first_whatever_the_blueprint_has(name: str, titles: tuple[str, ...]) -> None:
     """A number of steps that a run does not reach looks like a run that was cut off."""
     loaded = load_blueprint(name)
     kind = SimulatedKind(loaded.blueprint)
-    platform = LocalPlatform(loaded, build_plan(loaded.blueprint), tmp_path, engines=kind)
+    scope = RunScope(loaded.blueprint, build_plan(loaded.blueprint), kind, control_plane=False)
     first = (
         "Start the router and the simulated engines",
         run_steps.TEMPLATES,
         run_steps.EMULATOR,
         run_steps.STACKS,
     )
-    assert platform.step_titles == first
-    assert tuple(_load_titles(loaded, platform, kind)) == titles
+    assert scope.step_titles == first
+    assert tuple(_load_titles(scope)) == titles

@@ -1,6 +1,7 @@
 -- Writes the served name of the model into the body, and the largest answer if the policy says one. Asks the engine
--- of a stream for its usage in each event: a stream that a caller cuts is charged up to there. Keeps the usage of streams for the access log, and takes
--- it out of events if the caller did not ask for it. Removes what the door knows from the headers.
+-- of a stream for its usage in each event: a stream that a caller cuts is charged up to there. Keeps the usage of
+-- streams for the access log, and takes it out of events if the caller did not ask for it. Removes what the door
+-- knows from the headers.
 
 local byte, find, sub = string.byte, string.find, string.sub
 
