@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import io
-import json
-import os
-import subprocess
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
@@ -16,41 +13,27 @@ from typing import Any
 import openai
 import pytest
 import urllib3
-import yaml
 from openai.types import Batch
 from rich.console import Console
 
 from inference_blueprints.loading import load_blueprint
 from inference_blueprints.serving.plan import build_plan
-from inference_blueprints.spec.source import shipped
 from inference_local.local_platform import LocalPlatform
 from inference_local.run_state import RunningBatch, RunningDoor
 from inference_local.run_steps import Steps
 from tests.local.batch_client import PATIENCE_SECONDS, has_ended, line, rows, submit, wait
-from tests.local.conftest import BLUEPRINTS
+from tests.local.door_blueprints import PUBLIC, behind_a_door, cost, usage
 
 LINES = 40
 TOKENS = 5
-#: US dollars of a token in and out, and the public name of the model.
-RATES = {"usdPerMillionInputTokens": 0.1, "usdPerMillionOutputTokens": 1}
-INPUT_USD, OUTPUT_USD = 0.1e-6, 1e-6
-PUBLIC = "chat"
 OWNER, OTHER = "ads", "shop"
 
 
-def with_door(file: Path) -> Path:
-    """Write the shipped blueprint of batch, where a second team and a front door are added."""
-    document = yaml.safe_load(shipped()["batch-g6e"].read_text())
-    spec = document["spec"]
-    [model] = spec["models"]
-    model["rates"] = RATES
+def with_another_team(spec: dict[str, Any]) -> None:
+    """Without signals, which jobs of this file do not write."""
     del spec["signalStore"]
-    spec["network"] = yaml.safe_load(shipped()["front-door"].read_text())["spec"]["network"]
     role = "arn:aws:iam::123456789012:role/Shop"
     spec["teams"].append({"name": OTHER, "principals": [role], "monthlyBudgetUsd": 10})
-    spec["frontDoor"] = {"models": [{"name": PUBLIC, "to": [{"model": model["name"]}]}]}
-    file.write_text(yaml.safe_dump(document))
-    return file
 
 
 @dataclass(frozen=True)
@@ -66,16 +49,7 @@ class Up:
         return openai.OpenAI(base_url=self.door.base_url, api_key=self.door.keys[team], max_retries=0)
 
     def usage(self) -> dict[str, dict[str, Any]]:
-        """Return what `blueprints usage` shows of each model."""
-        command = [
-            *(str(BLUEPRINTS), "usage", str(self.file)),
-            *("--by", "team", "--by", "model", "--output", "json"),
-        ]
-        shown = subprocess.run(
-            command, env={**os.environ, **self.environment}, capture_output=True, text=True, check=False
-        )
-        assert shown.returncode == 0, shown.stderr
-        return {each["model"]: each for each in json.loads(shown.stdout)["rows"]}
+        return usage(self.file, self.environment)
 
     def costs(self) -> dict[str, Any]:
         """Return what the batch API says of the month of the team, asked with its key."""
@@ -88,7 +62,8 @@ class Up:
 
 @pytest.fixture(scope="module")
 def up(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Up]:
-    file = with_door(tmp_path_factory.mktemp("blueprint") / "door-and-batch.yaml")
+    folder = tmp_path_factory.mktemp("blueprint")
+    file = behind_a_door("batch-g6e", folder / "door-and-batch.yaml", with_another_team)
     loaded = load_blueprint(str(file))
     with LocalPlatform(loaded, build_plan(loaded.blueprint), tmp_path_factory.mktemp("run")) as platform:
         deployed = platform.start(Steps(Console(file=io.StringIO()), platform.step_titles))
@@ -112,20 +87,16 @@ class Asked:
         return sum(cost(each["prompt_tokens"], each["completion_tokens"]) for each in usages)
 
 
-def cost(tokens_in: int, tokens_out: int) -> float:
-    return tokens_in * INPUT_USD + tokens_out * OUTPUT_USD
-
-
 @pytest.fixture(scope="module")
 def asked(up: Up) -> Asked:
     with up.client(OWNER) as client:
         message: Any = {"role": "user", "content": "Hello"}
-        usage = client.chat.completions.create(model=PUBLIC, messages=[message], max_tokens=TOKENS).usage
-        assert usage
+        chat = client.chat.completions.create(model=PUBLIC, messages=[message], max_tokens=TOKENS).usage
+        assert chat
         job = submit(client, [line(f"line-{each}", tokens=TOKENS) for each in range(LINES)])
         job = wait(client, job, has_ended)
         answers = rows(client, job.output_file_id)
-    return Asked(cost(usage.prompt_tokens, usage.completion_tokens), job, answers)
+    return Asked(cost(chat.prompt_tokens, chat.completion_tokens), job, answers)
 
 
 def test_a_job_is_submitted_and_answered_through_the_door(asked: Asked) -> None:
@@ -140,13 +111,13 @@ def test_a_job_is_submitted_and_answered_through_the_door(asked: Asked) -> None:
 def test_the_door_has_charged_each_line_beside_the_requests_of_the_team(up: Up, asked: Asked) -> None:
     """Red if a line passes the door by, is charged twice, or costs something else than the job says."""
     until(lambda: sum(each["requests"] for each in up.usage().values()) >= LINES + 1)
-    usage = up.usage()
-    [of_batch] = usage.keys() - {PUBLIC}
+    found = up.usage()
+    [of_batch] = found.keys() - {PUBLIC}
     assert of_batch.startswith("batch:")
-    assert {name: each["requests"] for name, each in usage.items()} == {PUBLIC: 1, of_batch: LINES}
-    assert {each["team"] for each in usage.values()} <= {OWNER}
-    assert usage[PUBLIC]["usd"] == pytest.approx(asked.chat_usd)
-    assert usage[of_batch]["usd"] == pytest.approx(asked.job_usd)
+    assert {name: each["requests"] for name, each in found.items()} == {PUBLIC: 1, of_batch: LINES}
+    assert {each["team"] for each in found.values()} <= {OWNER}
+    assert found[PUBLIC]["usd"] == pytest.approx(asked.chat_usd)
+    assert found[of_batch]["usd"] == pytest.approx(asked.job_usd)
 
 
 def test_the_ledger_has_the_sum_and_batch_shows_it(up: Up, asked: Asked) -> None:
