@@ -34,7 +34,7 @@ TARGET = Path(__file__).resolve().parents[1] / "catalog/inference_catalog/data/m
 BUNDLED = re.compile(r"(aiconfigurator-core) (\S+): (model_configs/\S+\.json)(?:, as (fp8))?")
 LIST = re.compile(r"\[([^]\[]*)\]")
 FACTS = ("answer_format", "gated", "licence", "source")
-BLOCK_FP8 = {"quant_method": "fp8", "weight_block_size": [128, 128]}
+BLOCK_FP8 = {"quant_method": "fp8", "activation_scheme": "dynamic", "weight_block_size": [128, 128]}
 """How Qwen publishes FP8 weights, for a repository whose own configuration is not bundled."""
 
 

@@ -1,0 +1,50 @@
+"""vLLM's recorded answers about models, and the models as the catalogue counts them."""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import inference_catalog as catalog
+from inference_catalog.catalogue import model_entry
+from inference_catalog.configurations.describe import describe
+
+_HERE = Path(__file__).parent
+_FACTS = {"answer_format": None, "gated": False, "licence": "MIT", "source": "a test: none"}
+GROUPS = ("catalogue", "classes", "heldOut")
+
+
+@cache
+def configurations(group: str) -> dict[str, Any]:
+    """Return the configurations of a group that has a file of its own."""
+    document = json.loads((_HERE / "configurations" / f"{group}.json").read_text(encoding="utf-8"))
+    return dict(document["configurations"])
+
+
+def cases() -> list[tuple[str, dict[str, Any]]]:
+    """Return every case that vLLM did not refuse, with its group."""
+    found = []
+    for group in GROUPS:
+        document = json.loads((_HERE / "recorded_layers" / f"{group}.json").read_text(encoding="utf-8"))
+        found += [(group, case) for case in document["cases"] if "error" not in case]
+    return found
+
+
+@cache
+def counted(group: str, name: str) -> catalog.Model:
+    """Return a model as the catalogue counts it."""
+    if group == "catalogue":
+        return catalog.model(name)
+    described = describe(configurations(group)[name]["configuration"])
+    return model_entry(name, described | _FACTS, Path("model.json"))
+
+
+def case_name(value: object) -> str:
+    """Return the name of a parameter in the name of a test."""
+    match value:
+        case {"name": name, "tp": size, "given_kv": kv_type, "sm": [capability, *_]}:
+            return f"{name}, TP {size}, {kv_type}, {capability}"
+        case _:
+            return str(value)
