@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -9,7 +10,7 @@ import typer
 
 from inference_blueprints.cli.options import Output, OutputOption, print_json
 from inference_contracts.errors import UserError
-from inference_contracts.units import GIB
+from inference_contracts.units import GIB, MIB
 
 if TYPE_CHECKING:
     from inference_catalog import Model
@@ -182,22 +183,47 @@ def _json(document: dict[str, Any]) -> str:
 def _lines(entry: Model) -> list[str]:
     """Return what was counted, to compare with the publisher's figures."""
     active = f", {entry.active_parameters_billion:g} billion active" if entry.experts else ""
-    attention = {"gqa": f"{entry.kv_heads} KV heads", "mla": "latent attention"}[entry.attention]
-    window = f", of which {entry.window_layers} see {entry.window} tokens" if entry.window_layers else ""
     predicted = f", and {entry.predicted_layers} for multi-token prediction" if entry.predicted_layers else ""
     drafted = (
         [f"draft: {entry.draft.method}, for a model of hidden size {entry.draft.target_hidden_size}"]
         if entry.draft
         else []
     )
+    cached = (
+        [f"KV cache: {entry.kv_bytes_per_token() / 1024:.1f} KiB per token in 16 bits"]
+        if entry.cached_layers
+        else []
+    )
     return [
         f"{entry.name}: {entry.architecture}, {entry.parameters_billion:g} billion parameters{active}",
         f"weights: {entry.weight_bytes / GIB:.1f} GiB, {entry.weight_type}",
-        f"layers: {entry.layers}{window}{predicted}; {attention}",
-        f"KV cache: {entry.kv_bytes_per_token() / 1024:.1f} KiB per token in 16 bits",
+        f"layers: {entry.layers}{predicted}; {', '.join(dict.fromkeys(_layer_words(entry)))}",
+        *cached,
         f"context: {entry.context_length} tokens",
         *drafted,
     ]
+
+
+def _layer_words(entry: Model) -> Iterator[str]:
+    """Yield what the layers cache: one part per kind, with its number of layers if there are several."""
+    groups = [each for each in entry.cached_layers if each.own or each.tokens_per_entry > 1]
+    if not groups:
+        yield "they cache nothing"
+    for group in groups:
+        size = f"{group.state_bytes(1) / MIB:.1f} MiB"
+        words = {
+            "full": f"{group.kv_heads} KV heads",
+            "window": f"see {group.window} tokens",
+            "chunk": f"see chunks of {group.window} tokens",
+            "latent": "latent attention",
+            "state": f"keep a state of {size} per request",
+            "cross": "read what an encoder writes",
+            "none": "read what other layers cache",
+        }[group.kind]
+        if group.tokens_per_entry > 1:
+            words = f"keep an entry per {group.tokens_per_entry} tokens"
+        link = "with " if words.endswith(("KV heads", "latent attention")) else ""
+        yield f"{group.count} {link}{words}" if len(groups) > 1 else words
 
 
 def _as_dict(entry: Model) -> dict[str, str | float | None]:

@@ -48,6 +48,36 @@ def test_an_entry_is_written_that_a_blueprint_uses(
     assert load_blueprint("my.yaml").blueprint.spec.models[0].weights.entry is not None
 
 
+ALLOCATED = Path(__file__).parents[1] / "catalog/data/allocated_by_vllm.json"
+
+
+@pytest.mark.parametrize(
+    ("name", "line"),
+    [
+        (
+            "Qwen/Qwen3.5-27B",
+            "layers: 64, and 1 for multi-token prediction; 16 with 4 KV heads, 48 keep a state of 3.1 MiB "
+            "per request",
+        ),
+        ("llama-4-scout", "layers: 48; 12 with 8 KV heads, 36 see chunks of 8192 tokens"),
+        (
+            "deepseek-ai/DeepSeek-V4-Flash",
+            "layers: 43, and 1 for multi-token prediction; 43 see 128 tokens, 21 keep an entry per 4 tokens, "
+            "20 keep an entry per 128 tokens",
+        ),
+        ("gemma-4-e4b", "layers: 42; 4 with 2 KV heads, 20 see 512 tokens, 18 read what other layers cache"),
+        ("bge-m3", "layers: 24; they cache nothing"),
+        ("mamba2", "layers: 64; keep a state of 2.1 MiB per request"),
+    ],
+)
+def test_what_layers_of_each_kind_cache_is_said(file: Path, name: str, line: str) -> None:
+    models = json.loads(ALLOCATED.read_text(encoding="utf-8"))["models"]
+    file.write_text(json.dumps(next(each for each in models if each["name"] == name)["configuration"]))
+    printed = add("--name", "acme/newest").out.splitlines()
+    assert line in printed
+    assert any(each.startswith("KV cache: ") for each in printed) == ("cache nothing" not in line)
+
+
 def test_a_draft_is_written_that_a_blueprint_guesses_with(file: Path, tmp_path: Path) -> None:
     file.write_text(json.dumps(CONFIGURATION | DRAFT))
     ran = add("--name", "acme/Acme-8B-Eagle3")
