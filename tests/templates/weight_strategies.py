@@ -24,7 +24,12 @@ def token(region: str, account: str) -> str:
 
 def own_image(engine: str, accelerator: str = "") -> Document:
     """Return a copy of an engine's image, for an accelerator if it has several, in one's own registry."""
-    releases = shipped().engine_releases[engine].values()
+    # Of vLLM, Dynamo's: a release without it runs on some stacks alone.
+    releases = [
+        each
+        for each in shipped().engine_releases[engine].values()
+        if each.on_dynamo == catalog.engine(engine).on_dynamo
+    ]
     release = next(each.version for each in releases if accelerator in each.accelerators or not accelerator)
     return {"name": f"{MIRROR}/runtime:{release}", "release": release}
 

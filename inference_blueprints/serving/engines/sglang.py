@@ -8,11 +8,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from inference_blueprints.serving.command_line import Argument
+from inference_blueprints.serving.command_line import Argument, command_line
 from inference_blueprints.serving.engines.kv_cache import KV_EVENTS, NIXL_TELEMETRY, event_ports, kv_transfer
 from inference_blueprints.serving.engines.serving_engine import (
     DYNAMO_EFA_VARIANT,
     ArgumentNames,
+    OwnServer,
+    ParserFlags,
+    RequestCounter,
     ServingEngine,
     TransferCounters,
     find_draft,
@@ -62,6 +65,19 @@ class Sglang(ServingEngine):
         failed=("agent_errors_total", "sglang:num_transfer_failed_reqs_total"),
     )
     # Dynamo's router and SGLang both hash pages of this size; attention on Blackwell accepts no larger ones.
+    #: Metrics are those of ``srt/observability/metrics_collector.py`` of SGLang 0.5.21 and 0.5.23.
+    own_server = OwnServer(
+        program="sglangServer",
+        command=("python3", "-m", "sglang.launch_server"),
+        running="sglang:num_running_reqs",
+        waiting="sglang:num_queue_reqs",
+        requests=RequestCounter("sglang:num_requests_total"),
+        latency="sglang:time_to_first_token_seconds",
+        parsers=ParserFlags("sglang", "reasoning-parser", "tool-call-parser"),
+        # It ends them (``sigterm_watchdog`` in ``srt/managers/tokenizer_manager.py``), unless a check of its
+        # health has failed, which also happens when it is busy.
+        finishes_answers=False,
+    )
     #: ``srt/metrics/collector.py``.
     cache_use = "sglang:token_usage"
     block_size = 64
@@ -147,6 +163,16 @@ class Sglang(ServingEngine):
         if resolved.publishes_kv_events:
             planned["kv-events-config"] = json_argument(KV_EVENTS)
         return planned
+
+    def server_arguments(
+        self,
+        arguments: Mapping[str, Argument],
+        port: int,
+        stream_seconds: int,  # noqa: ARG002 -- the signal comes after the longest answer
+    ) -> tuple[str, ...]:
+        # Answers report how much of a prompt was cached, as those of Dynamo's workers always do.
+        reached: dict[str, Argument] = {"host": _EVERY_ADDRESS, "port": port, "enable-cache-report": True}
+        return command_line({**arguments, **reached})
 
     def environment(self, resolved: ResolvedWorkers) -> Mapping[str, EnvironmentValue]:
         transfer = kv_transfer(resolved)

@@ -17,6 +17,8 @@ from inference_blueprints.resources import blueprints_directory, root
 from inference_blueprints.serving.checks.serving_checks import serving_findings
 from inference_blueprints.serving.command_line import flag_values
 from inference_blueprints.serving.plan import build_plan
+from inference_blueprints.serving.stacks.engine_process import DEREGISTRATION_SECONDS
+from inference_blueprints.serving.stacks.request_filter import command_behind_filter
 from inference_blueprints.serving.types import Process
 from inference_blueprints.spec.model_files import with_models
 from inference_blueprints.spec.types import Blueprint
@@ -67,6 +69,29 @@ def changed(**flags: catalog.Flag | None) -> catalog.Engine:
     named = {"--" + name.replace("_", "-"): flag for name, flag in flags.items()}
     kept = {name: found for name, each in release.flags.items() if (found := named.get(name, each))}
     return dataclasses.replace(release, version="0.99.0", flags=kept)
+
+
+def test_sglang_runs_its_own_server(make_blueprint: Callable[..., Blueprint]) -> None:
+    chosen = {"sglang": {"image": {"release": "0.5.23"}}}
+    blueprint = make_blueprint(engine=chosen, stack={"direct": {}})
+    assert errors(blueprint) == []
+    process = worker(blueprint)
+    assert process.image == "docker.io/lmsysorg/sglang:v0.5.23"
+    assert command_behind_filter(process) == ("python3", "-m", "sglang.launch_server")
+    values = flag_values(process.arguments)
+    # Without it the server listens at the loopback address, and without the switch it reports no metrics.
+    assert (values["host"], values["port"]) == ("0.0.0.0", "8000")  # noqa: S104 -- of a pod
+    assert "--enable-metrics" in process.arguments
+    assert process.pre_stop_seconds > DEREGISTRATION_SECONDS
+
+
+@pytest.mark.parametrize("argument", ["host", "ssl-keyfile", "attn-dp-size", "enable-cache-report"])
+def test_the_plan_owns_what_sglang_s_server_needs(
+    argument: str, make_blueprint: Callable[..., Blueprint]
+) -> None:
+    chosen = {"sglang": {"image": {"release": "0.5.23"}, "args": {argument: 1}}}
+    [error] = errors(make_blueprint(engine=chosen, stack={"direct": {}}))
+    assert error.startswith(f"the plan sets '{argument}' itself; ")
 
 
 @pytest.mark.parametrize("stack", STACKS, ids=json.dumps)
