@@ -20,6 +20,7 @@ from inference_blueprints.serving.engines.serving_engine import (
     TransferCounters,
     find_draft,
     json_argument,
+    thinking_names,
 )
 from inference_blueprints.serving.estimates.cache_tiers import host_cache_mib
 from inference_blueprints.serving.estimates.image_inputs import allowed_domains, image_pixels, splits_by_image
@@ -28,7 +29,7 @@ from inference_blueprints.serving.estimates.node_copies import model_location, r
 from inference_blueprints.serving.estimates.worker_figures import Sizing
 from inference_blueprints.serving.resolved import ResolvedWorkers, WorkerRole
 from inference_blueprints.serving.types import EnginePort, EnvironmentValue
-from inference_blueprints.spec.types import Model
+from inference_blueprints.spec.types import Chat, Model
 from inference_catalog import Accelerator
 from inference_contracts.units import GB, GIB, MIB
 
@@ -173,6 +174,17 @@ class Sglang(ServingEngine):
         # Answers report how much of a prompt was cached, as those of Dynamo's workers always do.
         reached: dict[str, Argument] = {"host": _EVERY_ADDRESS, "port": port, "enable-cache-report": True}
         return command_line({**arguments, **reached})
+
+    def chat_arguments(self, chat: Chat) -> Mapping[str, Argument]:
+        """Return the default of thinking, by each name that templates have for it.
+
+        A request's own ``chat_template_kwargs`` come first (``srt/entrypoints/openai/serving_chat.py`` of
+        0.5.21 and 0.5.23). A template must be a file of the image, so the checks refuse one beside the
+        blueprint.
+        """
+        if chat.thinking is None:
+            return {}
+        return {"default-chat-template-kwargs": json_argument(thinking_names(on=chat.thinking))}
 
     def environment(self, resolved: ResolvedWorkers) -> Mapping[str, EnvironmentValue]:
         transfer = kv_transfer(resolved)

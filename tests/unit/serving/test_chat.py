@@ -89,6 +89,22 @@ def test_workers_and_frontends_of_dynamo_have_the_template_at_the_same_place(
     assert entries == (FileEntry(VARIABLE, "chat-template.jinja", TEMPLATE),)
 
 
+def test_sglang_s_own_server_gets_each_name_of_the_switch(write_blueprint: Write) -> None:
+    [worker] = deployment_of(
+        write_blueprint(
+            {"thinking": False}, engine={"sglang": {}}, stack={"direct": {}}, routing={"leastRequests": {}}
+        )
+    ).workers
+    names = json.loads(value_of(worker.arguments, "--default-chat-template-kwargs") or "")
+    assert (names["enable_thinking"], names["thinking_mode"]) == (False, "disabled")
+
+
+def test_sglang_s_own_server_reads_no_template_beside_the_blueprint(write_blueprint: Write) -> None:
+    chosen: dict[str, Any] = {"engine": {"sglang": {}}, "stack": {"direct": {}}}
+    found = refusal(write_blueprint({"template": "own.jinja"}, routing={"leastRequests": {}}, **chosen))
+    assert "chat.template: SGLang's own server reads a template only from a file of its image" in found
+
+
 @pytest.mark.parametrize("stack", ["llmD", "direct"])
 def test_vllm_s_own_server_gets_each_name_of_the_switch_and_the_text(
     write_blueprint: Write, stack: str
