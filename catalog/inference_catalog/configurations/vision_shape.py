@@ -35,7 +35,7 @@ def read_vision_shape(
     vision = whole.section("vision_config")
     if vision is None:
         return None
-    width = vision.number("hidden_size", "vt_hidden_size")
+    width = vision.number("embed_dim", "hidden_size", "vt_hidden_size")
     patch = vision.number("patch_size")
     fixed = whole.number("mm_tokens_per_image", "vision_soft_tokens_per_image", default=0, minimum=0)
     side = vision.number("image_size", default=0, minimum=0)
@@ -80,11 +80,12 @@ def _merge_size(whole: ConfigFields, vision: ConfigFields) -> int:
 def _encoder_parameters(vision: ConfigFields, architecture: Architecture, width: int, patch: int) -> int:
     """Count a vision transformer."""
     depth = vision.number("depth", "num_hidden_layers", "vt_num_hidden_layers", maximum=1000)
-    inner = vision.number("intermediate_size", "vt_intermediate_size")
+    ratio = vision.number("mlp_ratio", default=0, minimum=0) if not vision.has("intermediate_size") else 0
+    inner = vision.number("intermediate_size", "vt_intermediate_size", default=ratio * width or None)
     heads = vision.number("qkv_hidden_size", default=width)
     matrices = 3 if architecture.gated_vision else 2
     block = 4 * width * heads + matrices * width * inner + 9 * width + inner
-    values = vision.number("in_channels", "num_channels", default=3)
+    values = vision.number("in_channels", "num_channels", "in_chans", default=3)
     values *= vision.number("temporal_patch_size", default=1)
     side = vision.number("image_size", default=0, minimum=0) // patch
     if vision.value("position_embedding_type") == "rope" or architecture.projector == "pixtral":
@@ -97,7 +98,7 @@ def _encoder_parameters(vision: ConfigFields, architecture: Architecture, width:
 
 def _projector_parameters(vision: ConfigFields, architecture: Architecture, merge: int, output: int) -> int:
     """Count the projections behind the encoder (``models/*.py`` of vLLM 0.31.0, named by the class)."""
-    width = vision.number("hidden_size", "vt_hidden_size")
+    width = vision.number("embed_dim", "hidden_size", "vt_hidden_size")
     merged = width * max(1, merge) ** 2
     match architecture.projector:
         case "pixtral":
