@@ -66,7 +66,7 @@ def up(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Up]:
     file = behind_a_door("batch-g6e", folder / "door-and-batch.yaml", with_another_team)
     loaded = load_blueprint(str(file))
     with LocalPlatform(loaded, build_plan(loaded.blueprint), tmp_path_factory.mktemp("run")) as platform:
-        deployed = platform.start(Steps(Console(file=io.StringIO()), platform.step_titles))
+        deployed = platform.start(Steps(Console(file=io.StringIO()), platform.scope.step_titles))
         assert deployed.door
         assert deployed.batch
         yield Up(file, deployed.door, deployed.batch, deployed.environment)
