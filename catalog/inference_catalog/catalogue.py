@@ -96,7 +96,9 @@ class Catalogue:
         """The model classes that the pinned engines register."""
         document = self._json("registered_classes.json")
         classes = self._entries("registered_classes.json", "classes", RegisteredClass)
-        return RegisteredClasses(document["releases"], classes, document["former"], document["plugins"])
+        return RegisteredClasses(
+            document["releases"], classes, document["former"], document["plugins"], self.class_histories
+        )
 
     @cached_property
     def answer_formats(self) -> Mapping[str, AnswerFormat]:

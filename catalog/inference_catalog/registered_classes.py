@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Literal
 
+from inference_catalog.classes import ClassHistory
 from inference_contracts.records import dataclass
 
 ClassTask = Literal[
@@ -45,6 +46,8 @@ class RegisteredClasses:
     """vLLM's last release with a class that it no longer registers, by name."""
     plugins: Mapping[str, str]
     """Address of the plugin that adds a class to vLLM, by name."""
+    histories: Mapping[str, ClassHistory]
+    """Classes over the releases that were read, by the blueprint's key of the engine."""
 
     def known_to(self, name: str) -> str:
         """Return which engines know a class, as the end of a sentence that begins with the class."""
@@ -57,4 +60,14 @@ class RegisteredClasses:
             return f"neither {pinned} registers it; the last release of vLLM with it is {self.former[name]}"
         if name in self.plugins:
             return f"neither {pinned} registers it; a plugin adds it to vLLM: {self.plugins[name]}"
+        newer = [
+            f"{engine} {found.first}"
+            for engine, history in self.histories.items()
+            if (found := history.classes.get(name)) and not found.until
+        ]
+        if newer:
+            return (
+                f"neither {pinned} registers it; without Dynamo, it is in {' and '.join(newer)} "
+                "(`blueprints engines`)"
+            )
         return f"neither {pinned} registers it, and no release with it is known here"

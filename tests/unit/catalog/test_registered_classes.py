@@ -70,6 +70,7 @@ def test_the_refusal_names_the_engines_that_run_the_class(name: str) -> None:
         ("ArcticForCausalLM", "the last release of vLLM with it is 0.28.0"),
         ("BartForConditionalGeneration", "a plugin adds it to vLLM: https://"),
         ("AcmeForCausalLM", "no release with it is known here"),
+        ("DomynEdgeForCausalLM", "without Dynamo, it is in vllm 0.33.0 (`blueprints engines`)"),
     ],
 )
 def test_a_class_that_no_pinned_engine_registers_says_so(name: str, said: str) -> None:
