@@ -193,7 +193,7 @@ def measured(tables: Tables, model: catalog.Model, size: int) -> MeasuredLengths
         kv_heads = max(1, model.kv_heads // size)
         shape |= {"num_key_value_heads": kv_heads, "head_dim": model.head_size, "window_size": 0}
         family, prefill, decode = "attention", "context_attention_perf", "generation_attention_perf"
-    elif model.index_head_size:
+    elif model.index_layers:
         family, prefill, decode = "sparse_attention", "dsa_context_module_perf", "dsa_generation_module_perf"
     elif tables.file("mla", "mla_context_module_perf"):
         family, prefill, decode = "mla", "mla_context_module_perf", "mla_generation_module_perf"

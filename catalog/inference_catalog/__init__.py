@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TypeVar
 
+from inference_catalog.cache_rules import KV_CACHE_BYTES
 from inference_catalog.catalogue import (
     REFERENCE_REGION,
     Catalogue,
@@ -21,7 +22,7 @@ from inference_catalog.entry_builder import CatalogueError, UnknownEntryError
 from inference_catalog.figures import BrokerSize, FrontendLoad, JobLoad, LatencyProfile, StartTimeFigure
 from inference_catalog.hardware import Accelerator, InstanceType, PriceTable
 from inference_catalog.limits import Endpoint, FleetLimit, Image, KubernetesSupport, Quota, ServiceQuota
-from inference_catalog.model import KV_CACHE_BYTES, Draft, DraftClass, Model, Vision
+from inference_catalog.model import Draft, DraftClass, Model, Vision
 from inference_catalog.service_prices import ServicePrice, ServicePrices
 from inference_catalog.support_levels import ExperimentalWay, Feature, Proof, Support
 from inference_contracts.request_limits import RequestLimits

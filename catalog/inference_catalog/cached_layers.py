@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import MISSING, fields
+from dataclasses import MISSING, fields, replace
 from typing import Any, Literal, get_args
 
 from inference_contracts.errors import UserError
@@ -105,6 +105,24 @@ class CacheSettings:
     """States of each layer that vLLM reserves for a request with prefix caching."""
     page_alignment: int = 0
     """Bytes to whose multiple each page is rounded up; 0 if pages are not aligned."""
+
+
+def with_further_layers(layers: Sequence[CachedLayers], count: int) -> tuple[CachedLayers, ...]:
+    """Return the list with layers for multi-token prediction, which attend to every token.
+
+    Parameters
+    ----------
+    layers
+        The layers without them.
+    count
+        How many they are. They cache what the first layers of full or latent attention cache.
+    """
+    like = next((each for each in layers if each.own and each.kind in ("full", "latent")), None)
+    if like is None:
+        return tuple(layers)
+    return tuple(
+        replace(each, count=each.count + count) if each is like or not each.own else each for each in layers
+    )
 
 
 _NAMES = {"kvHeads": "kv_heads", "headSize": "head_size", "valueSize": "value_size"}

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import replace
-from types import MappingProxyType
 from typing import Literal
 
-from inference_catalog.cached_layers import CachedLayers, CacheSettings
+from inference_catalog.cache_rules import KV_CACHE_BYTES, CacheUse, token_bytes
+from inference_catalog.cached_layers import CachedLayers, CacheSettings, with_further_layers
 from inference_catalog.configurations.weight_schemes import PLAIN, STORED_TYPES, WeightType
 from inference_catalog.diffusion import Pipeline
 from inference_contracts.records import dataclass
@@ -82,33 +81,6 @@ class Draft:
     """Values per token that its first projection reads. Each device holds this projection whole."""
 
 
-_ACTIVATION_BYTES = 2
-#: FP8 caches have a scale of four bytes per 128 values.
-_SCALE_BYTES, _SCALE_BLOCK = 4, 128
-#: Values of a latent vector that encode the position (``qk_rope_head_dim`` of every published model).
-_POSITION_VALUES = 64
-#: A window keeps its last block until no token in it is seen.
-_WINDOW_BLOCK = 64
-#: vLLM makes groups of the larger kind of layers below this ratio.
-_UNEVEN = 1.5
-
-KV_CACHE_BYTES: Mapping[str, float] = MappingProxyType(
-    {
-        "auto": 2,
-        "bf16": 2,
-        "bfloat16": 2,
-        "float16": 2,
-        "f16": 2,
-        "fp8": 1,
-        "fp8_e4m3": 1,
-        "fp8_e5m2": 1,
-        # 32 values and a scale of two bytes (``block_q8_0`` of llama.cpp).
-        "q8_0": 34 / 32,
-    }
-)
-"""Bytes per cached value, by the engines' names of its type."""
-
-
 @dataclass(frozen=True, slots=True)
 class Model:
     """An open model, according to its publisher's ``config.json``."""
@@ -132,16 +104,6 @@ class Model:
     of one head. Latent attention caches no heads."""
     attention: Literal["gqa", "mla"]
     """``gqa``: keys and values are cached per head; ``mla``: one compressed latent vector per token."""
-    kv_latent_size: int
-    """Size of that vector (``kv_lora_rank + qk_rope_head_dim``); 0 for ``gqa``."""
-    index_head_size: int
-    index_layers: int
-    """`index_head_size`, `index_layers`: Size of the key that the indexer of sparse attention caches per
-    token, and layers that have one; 0 without an indexer."""
-    window: int
-    window_layers: int
-    """`window`, `window_layers`: Tokens that layers with a sliding window see, and number of these layers; 0
-    without windows."""
     experts: int
     """Routed experts per layer; 0 for dense models."""
     feed_forward_size: int
@@ -176,6 +138,10 @@ class Model:
     """Source of the architecture's numbers."""
     cached_layers: tuple[CachedLayers, ...]
     """What its layers cache, in groups of equal layers."""
+    kv_weight_bytes: int = 0
+    replicated_weight_bytes: int = 0
+    """`kv_weight_bytes`, `replicated_weight_bytes`: Size of the projections to KV heads, of which a device
+    has at least one head, and of what every device holds whole: norms, routers, projections to latents."""
     cache: CacheSettings = CacheSettings()
     """What it decides about its cache as a whole."""
     quantisation_method: str = ""
@@ -187,32 +153,39 @@ class Model:
     """The parts of a model that makes images, whose layers and heads are those of its transformer; None for
     models that write text."""
 
-    def kv_bytes_per_token(
-        self,
-        kv_cache_dtype: str = "auto",
-        tensor_parallel_size: int = 1,
-        *,
-        request_tokens: float | None = None,
-    ) -> float:
-        """Bytes of KV cache per token on one device.
+    @property
+    def kv_latent_size(self) -> int:
+        """Values of a latent vector; 0 without latent attention."""
+        return max((each.head_size for each in self.cached_layers if each.kind == "latent"), default=0)
 
-        Grouped-query attention stores a key and a value for each KV head. A device holds its share of the
-        heads, and at least one (vLLM replicates heads if there are fewer than devices). Latent attention
-        stores one complete vector on every device. The indexer of sparse attention adds a key of one byte per
-        value, with a scale of four bytes per 128 values.
+    @property
+    def index_layers(self) -> int:
+        """Layers whose indexer of sparse latent attention caches keys; 0 without one."""
+        return sum(each.count for each in self.cached_layers if each.kind == "latent" and not each.own)
 
-        Layers with a sliding window keep the window of a request. Engines that do not free the rest, and
-        requests shorter than the window, store every token in every layer.
+    @property
+    def window(self) -> int:
+        """Tokens that layers with a sliding window see; 0 without such layers."""
+        return max((each.window for each in self._windows), default=0)
+
+    @property
+    def window_layers(self) -> int:
+        """Layers with a sliding window."""
+        return sum(each.count for each in self._windows)
+
+    @property
+    def _windows(self) -> tuple[CachedLayers, ...]:
+        return tuple(each for each in self.cached_layers if each.kind == "window" and each.own)
+
+    def kv_bytes_per_token(self, kv_cache_dtype: str = "auto", tensor_parallel_size: int = 1) -> float:
+        """Bytes of KV cache that each further token takes on one device if nothing is freed.
 
         Parameters
         ----------
         kv_cache_dtype
-            The engine's name of the type. ``auto`` means the two bytes of the activations.
+            The engine's name of the type. ``auto`` means that of the checkpoint, or 16 bits.
         tensor_parallel_size
             Devices that share each layer.
-        request_tokens
-            Tokens of a request, if the engine frees what a window no longer sees. The result is the mean over
-            these tokens. None if the engine frees nothing.
 
         Returns
         -------
@@ -227,9 +200,42 @@ class Model:
         if kv_cache_dtype not in KV_CACHE_BYTES:
             allowed = ", ".join(KV_CACHE_BYTES)
             raise ValueError(f"got KV cache type '{kv_cache_dtype}', allowed are {allowed}")
-        layer = self._layer_bytes(KV_CACHE_BYTES[kv_cache_dtype], tensor_parallel_size)
-        index = self.index_head_size + _SCALE_BYTES * math.ceil(self.index_head_size / _SCALE_BLOCK)
-        return self._counted_layers(request_tokens) * layer + self.index_layers * index
+        return token_bytes(self, CacheUse(tensor_parallel_size=tensor_parallel_size, kv_type=kv_cache_dtype))
+
+    def rank_weight_bytes(
+        self, tensor_parallel_size: int = 1, data_parallel_size: int = 1, padding: tuple[int, int] = (1, 1)
+    ) -> float:
+        """Bytes of weights on one device.
+
+        ::
+
+            experts  = routed experts, rounded up to whole tiles of the kernel, / (TP * DP)
+            KV heads = projections to keys and values / TP, at least one head
+            whole    = norms, routers and projections to latent vectors
+            others   = everything else / TP
+
+        Parameters
+        ----------
+        tensor_parallel_size
+            Devices that share each layer (TP).
+        data_parallel_size
+            Ranks that share the experts (DP).
+        padding
+            Values to whose multiple the kernel rounds the hidden size and the width of an expert's part
+            (``expert_padding`` in ``weight_rules``).
+        """
+        size = tensor_parallel_size
+        hidden, width = padding
+        own = self.feed_forward_size / size
+        tiles = 1.0
+        if self.experts and padding != (1, 1):
+            tiles = _multiple(self.hidden_size, hidden) * _multiple(own, width) / (self.hidden_size * own)
+        experts = tiles * self.expert_weight_bytes / data_parallel_size / size
+        heads = self.kv_weight_bytes / min(size, self.kv_heads)
+        split = (
+            self.weight_bytes - self.expert_weight_bytes - self.kv_weight_bytes - self.replicated_weight_bytes
+        )
+        return split / size + heads + self.replicated_weight_bytes + experts
 
     def stored_as(self, stored_type: str) -> Model:
         """Return the model with its projections in another type; itself if it is not published in 16 bits.
@@ -251,6 +257,9 @@ class Model:
             weight_type=scheme.weight_type,
             weight_block=scheme.block,
             weight_bytes=self.weight_bytes - math.floor(self.matrix_parameters * saved),
+            kv_weight_bytes=math.ceil(
+                self.kv_weight_bytes * scheme.bytes_per_weight / PLAIN.bytes_per_weight
+            ),
             expert_weight_bytes=math.ceil(
                 self.expert_weight_bytes * scheme.bytes_per_weight / PLAIN.bytes_per_weight
             ),
@@ -261,37 +270,11 @@ class Model:
         return replace(
             self,
             layers=self.layers + self.predicted_layers,
-            index_layers=self.index_layers + (self.predicted_layers if self.index_layers else 0),
+            cached_layers=with_further_layers(self.cached_layers, self.predicted_layers),
             weight_bytes=self.weight_bytes + self.prediction_weight_bytes,
         )
 
-    def _layer_bytes(self, value_bytes: float, tensor_parallel_size: int) -> float:
-        """Return the bytes of a token in one layer.
 
-        A sparse attention cache in FP8 keeps its positions in 16 bits and adds scales: 656 bytes for 512 + 64
-        values (``v1/attention/backends/mla/flashmla_sparse.py`` of vLLM 0.31.0).
-        """
-        if self.attention == "gqa":
-            return 2 * self.head_size * max(1, -(-self.kv_heads // tensor_parallel_size)) * value_bytes
-        if self.index_head_size and value_bytes < _ACTIVATION_BYTES:
-            compressed = self.kv_latent_size - _POSITION_VALUES
-            scales = _SCALE_BYTES * math.ceil(compressed / _SCALE_BLOCK)
-            return compressed * value_bytes + scales + _POSITION_VALUES * _ACTIVATION_BYTES
-        return self.kv_latent_size * value_bytes
-
-    def _counted_layers(self, request_tokens: float | None) -> float:
-        """Return the layers that hold a token, as a mean over the tokens of a request.
-
-        vLLM divides layers into groups of equal size, and the last group of each kind may have padding
-        (``_get_kv_cache_groups_uniform_page_size`` in ``v1/core/kv_cache_utils.py`` of vLLM 0.31.0).
-        """
-        whole = self.layers - self.window_layers
-        if request_tokens is None or not self.window_layers:
-            return self.layers
-        kept = min(1.0, (self.window + _WINDOW_BLOCK) / request_tokens)
-        if kept == 1 or not whole:
-            return whole + kept * self.window_layers
-        few, many = sorted((whole, self.window_layers))
-        group = many if many < _UNEVEN * few else few
-        padded = [math.ceil(count / group) * group for count in (whole, self.window_layers)]
-        return min(float(self.layers), padded[0] + kept * padded[1])
+def _multiple(number: float, of: int) -> int:
+    """Round up to a multiple."""
+    return math.ceil(number / of) * of

@@ -28,15 +28,18 @@ def cached_layers(shape: TextShape) -> list[CachedLayers]:
     return sorted(groups, key=lambda each: (not each.own, _ORDER.index(each.kind)))
 
 
-def cache_settings(architecture: Architecture) -> dict[str, Any]:
+def cache_settings(architecture: Architecture, kv_type: str) -> dict[str, Any]:
     """Return what a class decides about its cache as a whole: fields of ``CacheSettings`` without defaults.
 
     Parameters
     ----------
     architecture
         The class that a file names.
+    kv_type
+        Type of the cache that the checkpoint sets; empty if it sets none.
     """
     found = {
+        "kv_type": kv_type,
         "states_per_request": architecture.states_per_request,
         "page_alignment": architecture.page_alignment,
     }

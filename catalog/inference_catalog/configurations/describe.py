@@ -16,6 +16,7 @@ from inference_catalog.configurations.config_fields import (
 )
 from inference_catalog.configurations.draft_shape import describe_draft, draft_class
 from inference_catalog.configurations.quantisation import (
+    cached_type,
     quantisation_method,
     read_scheme,
     weight_sizes,
@@ -88,13 +89,8 @@ def describe(configuration: object, exported: object = None) -> dict[str, Any]:
         "kv_heads": shape.heads.keys,
         "head_size": shape.heads.size,
         "attention": "gqa" if architecture.attention == "gqa" else "mla",
-        "kv_latent_size": shape.latent_size,
-        "index_head_size": shape.indexer.head_size if shape.indexer else 0,
-        "index_layers": sum(shape.indexer.layers) if shape.indexer else 0,
-        "window": shape.window,
-        "window_layers": shape.window_layers,
         "cached_layers": as_data(cached_layers(shape)),
-        "cache": cache_settings(architecture),
+        "cache": cache_settings(architecture, cached_type(whole, of_export)),
         "experts": shape.experts.count if shape.experts else 0,
         "feed_forward_size": shape.experts.width if shape.experts else shape.dense_width,
         "weight_type": sizes.scheme.weight_type,
@@ -102,6 +98,8 @@ def describe(configuration: object, exported: object = None) -> dict[str, Any]:
         "quantisation_method": quantisation_method(whole, of_export) if sizes.scheme is not PLAIN else "",
         "weight_bytes": sizes.total + _PLAIN_BYTES * vision_parameters,
         "expert_weight_bytes": sizes.experts,
+        "kv_weight_bytes": sizes.heads,
+        "replicated_weight_bytes": sizes.whole,
         "matrix_parameters": sum(each.parameters for each in modules.matrices),
         "predicted_layers": len(shape.predicted),
         "prediction_weight_bytes": predicted_sizes.total,

@@ -98,16 +98,14 @@ def feed_forward_part(
         if "." in architecture.shared_expert:
             shared = architecture.shared_expert.removeprefix(".")
         found += _network(shared, hidden * experts.shared_width, architecture)
-    plain = experts.count * hidden
-    if architecture.expert_bias:
-        plain += experts.count * (2 * experts.width + hidden)
-    plain += hidden if architecture.shared_expert_gate else 0
+    whole = experts.count * hidden + (hidden if architecture.shared_expert_gate else 0)
+    divided = experts.count * (2 * experts.width + hidden) if architecture.expert_bias else 0
     if experts.latent_size and architecture.latent_names:
         down, up = architecture.latent_names
-        found += [WeightModule(f"{path}{name}", hidden * size) for name in (down, up)]
+        found += [WeightModule(f"{path}{name}", hidden * size, split="none") for name in (down, up)]
     elif experts.latent_size:
-        plain += 2 * hidden * size
-    return Part(tuple(found), plain)
+        whole += 2 * hidden * size
+    return Part(tuple(found), whole + divided, whole)
 
 
 def _network(

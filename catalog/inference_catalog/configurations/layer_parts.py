@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Literal
 
 from inference_catalog.cached_layers import CachedLayers
 from inference_contracts.records import dataclass
+
+
+Split = Literal["all", "heads", "none"]
+"""How tensor parallelism divides a matrix: into as many parts as devices, by KV heads (a device has at least
+one), or not at all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,6 +24,8 @@ class WeightModule:
     """Its parameters, of all experts together for the matrix of experts."""
     is_expert: bool = False
     """Whether it belongs to routed experts."""
+    split: Split = "all"
+    """How tensor parallelism divides it."""
     is_output: bool = False
     """Whether it is the output layer, which stays in 16 bits unless a list of layers names it."""
 
@@ -30,6 +38,8 @@ class Part:
     """Projections, which checkpoints may quantise. Their names start behind ``model.layers.0.``."""
     plain: int = 0
     """Norms, routers, biases and other parameters, which stay in 16 bits."""
+    whole: int = 0
+    """Those of `plain` that every device holds whole: norms, routers and gates."""
     cached: tuple[CachedLayers, ...] = ()
     """What one layer caches; empty for a part without attention."""
 
@@ -45,7 +55,33 @@ def matrices(path: str, **sizes: int) -> tuple[WeightModule, ...]:
         Parameters by the matrix's name. Those without parameters are left out.
     """
     start = f"{path}." if path else ""
-    return tuple(WeightModule(f"{start}{name}", size) for name, size in sizes.items() if size)
+    return tuple(
+        WeightModule(f"{start}{name}", size, split=_split(path, name)) for name, size in sizes.items() if size
+    )
+
+
+#: Matrices that engines do not divide into as many parts as devices (``QKVParallelLinear`` and
+#: ``ReplicatedLinear`` in ``model_executor/layers/linear.py`` of vLLM 0.31.0, and the files of its models).
+_BY_HEADS = frozenset({"k_proj", "v_proj"})
+_WHOLE = frozenset(
+    {
+        "compressor",
+        "f_a_proj",
+        "g_a_proj",
+        "index_k_proj",
+        "index_q_proj",
+        "kv_a_proj_with_mqa",
+        "q_a_proj",
+        "wkv",
+        "wq_a",
+    }
+)
+
+
+def _split(path: str, name: str) -> Split:
+    if name in _WHOLE or not _WHOLE.isdisjoint(path.split(".")) or "indexer" in path.split("."):
+        return "none"
+    return "heads" if name in _BY_HEADS else "all"
 
 
 def joined(parts: Iterable[Part]) -> Part:
@@ -54,5 +90,6 @@ def joined(parts: Iterable[Part]) -> Part:
     return Part(
         tuple(matrix for part in each for matrix in part.matrices),
         sum(part.plain for part in each),
+        sum(part.whole for part in each),
         tuple(group for part in each for group in part.cached),
     )

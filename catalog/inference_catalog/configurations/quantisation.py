@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
 
 from inference_catalog.configurations.config_fields import ConfigFields
-from inference_catalog.configurations.layer_parts import WeightModule
+from inference_catalog.configurations.layer_parts import Split, WeightModule
 from inference_catalog.configurations.weight_modules import WeightModules
 from inference_catalog.configurations.weight_schemes import (
     MXFP4,
@@ -110,22 +110,29 @@ class WeightSizes:
     """Bytes of all weights of the language model."""
     experts: int
     """Bytes of routed experts."""
+    heads: int
+    whole: int
+    """`heads`, `whole`: Bytes of the projections to KV heads, and of what every device holds whole."""
 
 
 def weight_sizes(modules: WeightModules, scheme_of: SchemeOf) -> WeightSizes:
     """Add up the weights of a model."""
     total, experts = float(_PLAIN_BYTES * modules.other_parameters), 0.0
+    parts: dict[Split, float] = {"heads": 0.0, "none": float(_PLAIN_BYTES * modules.whole_parameters)}
     parameters: dict[WeightScheme, int] = {}
     for module in modules.matrices:
         scheme = scheme_of(module)
         size = module.parameters * scheme.bytes_per_weight
         total += size
         experts += size if module.is_expert else 0
+        parts[module.split] = parts.get(module.split, 0.0) + size
         parameters[scheme] = parameters.get(scheme, 0) + module.parameters
     total += modules.output.parameters * scheme_of(modules.output).bytes_per_weight
     quantised = {scheme: count for scheme, count in parameters.items() if scheme is not PLAIN}
     maximum = max(quantised, key=lambda scheme: quantised[scheme], default=PLAIN)
-    return WeightSizes(maximum, round(total), round(experts))
+    return WeightSizes(
+        maximum, round(total), round(experts), heads=round(parts["heads"]), whole=round(parts["none"])
+    )
 
 
 def read_scheme(whole: ConfigFields, exported: ConfigFields | None) -> SchemeOf:
@@ -166,6 +173,35 @@ def quantisation_method(whole: ConfigFields, exported: ConfigFields | None) -> s
     method = _method(settings) if settings else ("modelopt" if exported else None)
     # ModelOpt's name for files with weights in 4 bits; its other files have `modelopt`.
     return "modelopt" if method == "modelopt_fp4" else str(method or "")
+
+
+def cached_type(whole: ConfigFields, exported: ConfigFields | None) -> str:
+    """Return the type of KV cache that a checkpoint sets, which engines take for ``auto``; empty if none.
+
+    vLLM 0.31.0 reads it of ModelOpt's files only (``get_kv_cache_quant_algo_string`` in
+    ``utils/torch_utils.py``), and SGLang 0.5.21 too (``kv_cache_quant_algo`` in
+    ``mem_cache/kv_cache_dtype.py``).
+
+    Parameters
+    ----------
+    whole
+        The ``config.json``.
+    exported
+        ModelOpt's ``hf_quant_config.json`` beside it; None without one.
+    """
+    settings = _settings(whole)
+    if settings is not None and not str(_method(settings) or "").startswith("modelopt"):
+        return ""
+    for fields in (settings, exported and (exported.section("quantization") or exported)):
+        scheme = fields.value("kv_cache_scheme") if fields else None
+        is_fp8 = isinstance(scheme, Mapping) and scheme.get("num_bits") == _FP8_BITS
+        named = fields.value("kv_cache_quant_algo") if fields else None
+        if is_fp8 or (isinstance(named, str) and named.lower() == "fp8"):
+            return "fp8"
+    return ""
+
+
+_FP8_BITS = 8
 
 
 def _settings(whole: ConfigFields) -> ConfigFields | None:

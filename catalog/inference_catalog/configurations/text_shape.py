@@ -152,7 +152,8 @@ class _Layers:
         like = len(self._kinds) - 1 if like < 0 else like
         parts = [self._part(index, like, each) for each in kinds]
         # The norms of the layer are among the five.
-        return joined([*parts, Part((), 2 * hidden * hidden + (5 - 2 * len(parts)) * hidden)])
+        further = 2 * hidden * hidden + (5 - 2 * len(parts)) * hidden
+        return joined([*parts, Part((), further, further)])
 
     def _part(self, index: int, like: int, kinds: Kinds) -> Part:
         fields, architecture = self._fields, self._architecture
@@ -168,7 +169,7 @@ class _Layers:
             [
                 mixer_part(fields, architecture, kind, index),
                 feed_forward_part(self._networks, architecture, network, like, double=is_double),
-                Part(gates, own),
+                Part(gates, own, own),
             ]
         )
 

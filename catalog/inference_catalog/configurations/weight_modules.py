@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 from inference_catalog.configurations.config_fields import Architecture
 from inference_catalog.configurations.layer_parts import Part, WeightModule
@@ -18,6 +19,8 @@ class WeightModules:
     """The projections of attention and feed-forward layers. Checkpoints may quantise them."""
     other_parameters: int
     """Embeddings, norms, routers and biases, which stay in 16 bits."""
+    whole_parameters: int
+    """Those of them that every device holds whole: norms and routers."""
     output: WeightModule
     """The output layer; without parameters if it is the embedding."""
 
@@ -38,6 +41,7 @@ def language_modules(shape: TextShape, architecture: Architecture) -> WeightModu
     return WeightModules(
         tuple(_named(shape.parts, f"{architecture.prefix}.layers".removeprefix("."), 0)),
         shape.tables + sum(part.plain for part in shape.parts),
+        sum(part.whole for part in shape.parts),
         WeightModule("lm_head", shape.output, is_output=True),
     )
 
@@ -49,6 +53,7 @@ def prediction_modules(shape: TextShape, architecture: Architecture) -> WeightMo
     return WeightModules(
         tuple(_named(shape.predicted, path, 0 if own else shape.layers)),
         sum(part.plain for part in shape.predicted),
+        sum(part.whole for part in shape.predicted),
         WeightModule("lm_head", 0, is_output=True),
     )
 
@@ -56,4 +61,4 @@ def prediction_modules(shape: TextShape, architecture: Architecture) -> WeightMo
 def _named(parts: Iterable[Part], path: str, first: int) -> Iterable[WeightModule]:
     for index, part in enumerate(parts, first):
         for each in part.matrices:
-            yield WeightModule(f"{path}.{index}.{each.name}", each.parameters, each.is_expert)
+            yield replace(each, name=f"{path}.{index}.{each.name}")

@@ -107,18 +107,19 @@ def _tail_findings(memory: MemoryEstimate, resolved: ResolvedWorkers) -> list[Fi
         path = (*resolved.model_path, "engine", resolved.model.engine.chosen, "args", names.length)
         return [Finding(path, message, "warning")]
     stated = max((way.stated_tokens for way in traffic.ways if way.states_longest), default=0)
-    if stated > memory.kv_tokens:
+    fitting = memory.longest_request(max(longest, stated))
+    if stated > fitting:
         message = (
-            f"got {resolved.workers.tensor_parallel_size}, the KV cache of a worker holds {memory.kv_tokens} "
-            f"tokens, but the longest request has {stated}; raise it, or lower 'max'"
+            f"got {resolved.workers.tensor_parallel_size}, the KV cache of a worker holds one request of at "
+            f"most {fitting} tokens, but the longest request has {stated}; raise it, or lower 'max'"
         )
         return [Finding((*resolved.path, "tensorParallelSize"), message)]
-    if memory.kv_tokens >= longest:
+    if fitting >= longest:
         return []
     message = (
-        f"the KV cache of a worker holds {memory.kv_tokens} tokens, so longer requests are refused, but "
-        f"requests of this workload may have {longest}; raise tensorParallelSize, or state how long they "
-        "are by 'max' of inputTokens and outputTokens"
+        f"the KV cache of a worker holds one request of at most {fitting} tokens, so longer requests are "
+        f"refused, but requests of this workload may have {longest}; raise tensorParallelSize, or state how "
+        "long they are by 'max' of inputTokens and outputTokens"
     )
     return [Finding((*resolved.path, "tensorParallelSize"), message, "warning")]
 
@@ -140,7 +141,7 @@ def _overfull(memory: MemoryEstimate, resolved: ResolvedWorkers) -> Finding:
 
 def _fits(memory: MemoryEstimate, resolved: ResolvedWorkers) -> bool:
     """Whether the weights and one request fit: the longest that the user sets, else a mean one."""
-    return memory.kv_tokens >= _request_tokens(resolved)
+    return memory.request_bytes(_request_tokens(resolved)) <= memory.kv_cache_bytes
 
 
 def _request_tokens(resolved: ResolvedWorkers) -> int:
@@ -152,7 +153,7 @@ def _request_tokens(resolved: ResolvedWorkers) -> int:
 def _does_not_fit(memory: MemoryEstimate, resolved: ResolvedWorkers) -> str:
     """Report the needed and the available memory of one accelerator."""
     tokens = _request_tokens(resolved)
-    request = tokens * memory.kv_bytes_per_token
+    request = memory.request_bytes(tokens)
     overhead = memory.activation_bytes + memory.reserved_bytes
     name = engine_of(resolved).argument_names.memory_share
     share = resolved.model.engine.arguments.get(name)

@@ -109,7 +109,6 @@ class LlamaCpp(ServingEngine):
             activation_bytes=activation,
             reserved_bytes=_RESERVED_BYTES,
             kv_cache_bytes=kv_cache,
-            kv_tokens=max(0, int(kv_cache // memory.kv_bytes_per_token)),
         )
 
     def places(self, resolved: ResolvedWorkers, kv_tokens: int, length: int) -> int | None:  # noqa: ARG002

@@ -20,6 +20,7 @@ from inference_blueprints.serving.types import EnginePort, EnvironmentValue
 from inference_blueprints.serving.weights_loading import weights_environment
 from inference_blueprints.spec.types import ArgumentValue, Chat, Model
 from inference_catalog import Accelerator
+from inference_catalog.cache_rules import CacheRule, CacheUse
 from inference_catalog.model import DraftMethod
 from inference_contracts.records import dataclass
 
@@ -219,6 +220,9 @@ class ServingEngine(ABC):
     extends_draft_context: bool = True
     """Whether a draft whose configuration allows fewer tokens than the model's serves all of the model's."""
 
+    cache_rule: CacheRule = "every token"
+    """Whose rules say how much of the KV cache a request takes."""
+
     dynamo_name: str | None = None
     """Dynamo's name of the engine, which is also that of its worker's Python module. None if Dynamo does not
     run it."""
@@ -305,6 +309,31 @@ class ServingEngine(ABC):
         """Return the engine's name of the type of the KV cache: the user's argument, else ``kvCacheType``."""
         planned = self.kv_cache_types.get(resolved.model.kv_cache_type, "auto")
         return str(resolved.model.engine.arguments.get(self.argument_names.kv_cache_type, planned))
+
+    def used_cache(self, resolved: ResolvedWorkers, step_tokens: int) -> CacheUse:
+        """Return how the engine uses its cache, for the memory of a request.
+
+        step_tokens: Most tokens that the engine computes in one step.
+        """
+        arguments, names = resolved.model.engine.arguments, self.argument_names
+        without, value = names.without_prefix_cache
+        speculation, shape = resolved.model.speculation, resolved.device_shape
+        has_states = any(each.kind == "state" for each in shape.cached_layers)
+        return CacheUse(
+            rule=self.cache_rule,
+            tensor_parallel_size=resolved.tensor_parallel_size,
+            kv_type=self.kv_cache_type(resolved),
+            capability=resolved.accelerator.compute_capability or "",
+            block=int(arguments.get(names.block_size, self.block_size)),
+            in_flight_tokens=self.steps_at_a_time(resolved) * step_tokens,
+            prefix_caching=resolved.model.task != "embed" and arguments.get(without) != value,
+            frees_windows=self.frees_windows(resolved),
+            guessed_tokens=speculation.tokens if speculation and has_states else 0,
+        )
+
+    def steps_at_a_time(self, resolved: ResolvedWorkers) -> int:
+        """Return the steps that run at a time: one per pipeline stage."""
+        return resolved.pipeline_parallel_size
 
     def _option_arguments(self, resolved: ResolvedWorkers) -> dict[str, Argument]:
         """Return the arguments of the model's options: type of the KV cache, quantisation, speculation."""

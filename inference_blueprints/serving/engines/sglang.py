@@ -44,6 +44,7 @@ _EVERY_ADDRESS = "0.0.0.0"  # noqa: S104 -- of a pod
 class Sglang(ServingEngine):
     """SGLang."""
 
+    cache_rule = "sglang"
     dynamo_name = "sglang"
     #: ``allowed_media_domains`` also holds under Dynamo (``srt/utils/common.py`` of SGLang 0.5.21).
     fetches_from_any_host = False

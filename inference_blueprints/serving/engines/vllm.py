@@ -174,6 +174,7 @@ _STREAMER = {"concurrency": 16, "distributed": True, "memory_limit": 4 * 1024**3
 class Vllm(ServingEngine):
     """vLLM."""
 
+    cache_rule = "vllm"
     dynamo_name = "vllm"
     #: ``common/multimodal/image_loader.py`` of Dynamo 1.6. Without Dynamo, the engine keeps to
     #: ``allowed_media_domains`` (``multimodal/media/connector.py`` of vLLM 0.31.0).
@@ -252,6 +253,15 @@ class Vllm(ServingEngine):
     def step_tokens(self, accelerator: Accelerator) -> int:
         gib = 0 if accelerator.name.startswith("a100") else accelerator.memory_bytes / GIB
         return next(tokens for minimum, tokens in _STEP_TOKENS if gib >= minimum)
+
+    def steps_at_a_time(self, resolved: ResolvedWorkers) -> int:
+        """Return the steps that may hold tokens at a time: the next one is scheduled while one runs.
+
+        ``max_concurrent_batches`` in ``config/vllm.py`` of vLLM 0.31.0. ``--no-async-scheduling`` ends it.
+        """
+        arguments = resolved.model.engine.arguments
+        is_alone = arguments.get("no-async-scheduling") or arguments.get("async-scheduling") is False
+        return resolved.pipeline_parallel_size + (0 if is_alone else 1)
 
     def frees_windows(self, resolved: ResolvedWorkers) -> bool:
         """Return whether vLLM's hybrid manager of the KV cache is on.

@@ -82,11 +82,7 @@ class VllmNeuron(ServingEngine):
         if route is None:
             return memory
         kv_cache = min(memory.kv_cache_bytes, int(memory.total_bytes * route.kv_share))
-        return replace(
-            memory,
-            kv_cache_bytes=kv_cache,
-            kv_tokens=max(0, int(kv_cache // memory.kv_bytes_per_token)),
-        )
+        return replace(memory, kv_cache_bytes=kv_cache)
 
     def places(self, resolved: ResolvedWorkers, kv_tokens: int, length: int) -> int | None:
         """Return the sequences for which NxD Inference has room, each with the longest request.

@@ -79,7 +79,7 @@ def worker_sizing(resolved: ResolvedWorkers) -> Sizing:
     )
     sequences = min(held.fitting(kv_tokens), step_tokens)
     kept = engine.usable_cache_share(resolved)
-    length = user_set_length(resolved) or min(_wanted_length(resolved), kv_tokens)
+    length = user_set_length(resolved) or _planned_length(memory, _wanted_length(resolved), block_size)
     places = engine.places(resolved, kv_tokens, length)
     share = round(engine.memory_share(memory, resolved.accelerator.core.memory_bytes) * _SHARE_STEPS, _DIGITS)
     return Sizing(
@@ -119,8 +119,8 @@ def _estimate(resolved: ResolvedWorkers, utilization: float) -> MemoryEstimate:
         pipeline_parallel_size=resolved.pipeline_parallel_size,
         data_parallel_size=resolved.data_parallel_size,
         gpu_memory_utilization=utilization,
-        kv_cache_dtype=engine.kv_cache_type(resolved),
-        request_tokens=unique_tokens(resolved.traffic.means) if engine.frees_windows(resolved) else None,
+        use=engine.used_cache(resolved, step_tokens),
+        mean_tokens=unique_tokens(resolved.traffic.means),
     )
     with_guesses = with_draft(
         engine.limited_cache(memory, resolved),
@@ -130,6 +130,12 @@ def _estimate(resolved: ResolvedWorkers, utilization: float) -> MemoryEstimate:
         counts_as_layers=engine.counts_draft_as_layers,
     )
     return with_images(with_guesses, resolved, step_tokens)
+
+
+def _planned_length(memory: MemoryEstimate, wanted: int, block_size: int) -> int:
+    """Return the wanted length, or as many whole blocks as one request may take of the cache."""
+    fitting = memory.longest_request(wanted)
+    return fitting if fitting == wanted else fitting // block_size * block_size
 
 
 def _wanted_length(resolved: ResolvedWorkers) -> int:

@@ -71,13 +71,11 @@ def with_images(memory: MemoryEstimate, resolved: ResolvedWorkers, step_tokens: 
     size = resolved.tensor_parallel_size
     weights = _tower_bytes(vision, resolved)
     activation = _encoding_bytes(media, vision, size, step_tokens)
-    kv_cache_bytes = memory.kv_cache_bytes - weights - activation
     return dataclasses.replace(
         memory,
         weights_bytes=memory.weights_bytes + weights,
         activation_bytes=memory.activation_bytes + activation,
-        kv_cache_bytes=kv_cache_bytes,
-        kv_tokens=max(0, int(kv_cache_bytes // memory.kv_bytes_per_token)),
+        kv_cache_bytes=memory.kv_cache_bytes - weights - activation,
     )
 
 

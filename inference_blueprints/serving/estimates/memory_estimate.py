@@ -8,6 +8,8 @@ import math
 from inference_blueprints.serving.estimates.request_estimates import HeldTokens
 from inference_blueprints.serving.resolved import ResolvedWorkers
 from inference_catalog import Accelerator, Model, Pipeline
+from inference_catalog.cache_rules import CacheUse, mean_token_bytes, pool_block_bytes, request_bytes
+from inference_catalog.weight_rules import expert_padding
 from inference_contracts.records import dataclass
 
 RESERVED_BYTES = 3584 * 1024**2
@@ -18,6 +20,33 @@ COLLECTIVE_BYTES = 392 * 1024**2
 
 # Bytes per value of activations, and of embeddings, which checkpoints store in BF16.
 _BYTES_PER_NUMBER = 2
+
+
+@dataclass(frozen=True, slots=True)
+class CacheDemand:
+    """What requests take of the KV cache of a device."""
+
+    model: Model
+    """The model as devices hold it."""
+    use: CacheUse
+    """How the engine is started."""
+    mean_tokens: float
+    """Tokens that a mean request adds to the cache."""
+    stage_layers: int
+    """Layers that a device of the largest stage holds."""
+    further_bytes: float = 0.0
+    """What a token takes in addition: the cache of a draft."""
+
+    @property
+    def bytes_per_token(self) -> float:
+        """Bytes that a running mean request holds per token."""
+        whole = mean_token_bytes(self.model, self.use, self.mean_tokens)
+        return whole * self.stage_layers / self.model.layers + self.further_bytes
+
+    def request_bytes(self, tokens: int) -> int:
+        """Return the bytes that must be free before the engine admits one request of so many tokens."""
+        own = request_bytes(self.model, self.use, tokens) + pool_block_bytes(self.model, self.use)
+        return math.ceil(own * self.stage_layers / self.model.layers + self.further_bytes * tokens)
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,18 +62,44 @@ class MemoryEstimate:
     anything."""
     kv_cache_bytes: int
     """Remaining memory for the KV cache; negative if the model does not fit."""
-    kv_bytes_per_token: float
-    """KV cache of one token on this accelerator."""
-    kv_tokens: int
-    """Tokens that fit the cache. Devices share layers, so this is the capacity of a whole data parallel
-    rank."""
     max_model_len: int
     """Tokens of the longest request. The engine does not start if the cache cannot hold it."""
+    demand: CacheDemand | None
+    """What requests take of the cache; None without a KV cache."""
+
+    @property
+    def kv_bytes_per_token(self) -> float:
+        """KV cache of one token on this accelerator, as a mean over the tokens of a mean request."""
+        return self.demand.bytes_per_token if self.demand else 0.0
+
+    @property
+    def kv_tokens(self) -> int:
+        """Tokens of mean requests that fit the cache of a data parallel rank, whose devices share layers."""
+        each = self.kv_bytes_per_token
+        return max(0, int(self.kv_cache_bytes // each)) if each else 0
 
     @property
     def missing_bytes(self) -> int:
         """Bytes missing for the weights and one longest request; 0 if they fit."""
-        return max(0, math.ceil(self.max_model_len * self.kv_bytes_per_token) - self.kv_cache_bytes)
+        return max(0, self.request_bytes(self.max_model_len) - self.kv_cache_bytes)
+
+    def request_bytes(self, tokens: int) -> int:
+        """Return the bytes of the cache that one request of so many tokens needs by the engine's own rule."""
+        return self.demand.request_bytes(tokens) if self.demand else 0
+
+    def longest_request(self, most: int) -> int:
+        """Return the tokens of the longest request that fits the cache, at most the given ones; 0 if none.
+
+        most: Tokens of the longest request that is wanted.
+        """
+        shortest, longest = 0, most
+        while shortest < longest:
+            middle = (shortest + longest + 1) // 2
+            if self.request_bytes(middle) <= self.kv_cache_bytes:
+                shortest = middle
+            else:
+                longest = middle - 1
+        return shortest
 
     @property
     def fits(self) -> bool:
@@ -62,8 +117,8 @@ def estimate_memory(
     pipeline_parallel_size: int = 1,
     data_parallel_size: int = 1,
     gpu_memory_utilization: float = 0.9,
-    kv_cache_dtype: str = "auto",
-    request_tokens: float | None = None,
+    use: CacheUse | None = None,
+    mean_tokens: float | None = None,
 ) -> MemoryEstimate:
     """Estimate how an engine divides the memory of each accelerator of a worker.
 
@@ -71,18 +126,19 @@ def estimate_memory(
 
         total      = accelerator memory * gpu_memory_utilization
         stage      = layers / PP, rounded up, / layers
-        weights    = stage * (experts / (TP * DP) + others / TP), and one embedding / TP more when PP > 1
+        weights    = stage * weights of a device (``Model.rank_weight_bytes``), and one embedding / TP more
+                     when PP > 1
         activation = 2 bytes * max_num_batched_tokens * attention heads * head size * (4 + 6 / TP)
                      (twice that with experts), plus buffers between the DP ranks:
                      2 * 2 bytes * DP * max_num_batched_tokens * hidden size when DP > 1
         reserved   = 3.5 GiB, and 392 MiB more when TP, PP or DP > 1
         KV cache   = total - weights - activation - reserved
-        KV tokens  = KV cache / (stage * KV bytes per token), see ``Model.kv_bytes_per_token``
+        KV tokens  = KV cache / (stage * KV bytes per token of a mean request)
+        fits       : KV cache >= stage * bytes of one longest request, as the engine admits it
 
     In the activation, 4 stands for the residual stream and its copies, which every device holds completely,
-    and 6 for the projections, which the devices share. The weights that tensor parallelism replicates (norms,
-    routers, latent down-projections, KV heads if there are fewer of them than devices) are below 2 % and are
-    covered by the reserve. Experts are distributed evenly over all devices of a stage, whole or sliced.
+    and 6 for the projections, which the devices share. Experts are distributed evenly over all devices of a
+    stage, whole or sliced.
     ``docs/catalogue.md`` compares the result with aiconfigurator's estimates.
 
     model: The served model.
@@ -93,9 +149,9 @@ def estimate_memory(
     pipeline_parallel_size: Stages of layers (PP). The first and the last stage also hold an embedding.
     data_parallel_size: Ranks that share the experts (DP). Each rank holds everything else completely.
     gpu_memory_utilization: Share of the device's memory that the engine uses, above 0 and at most 1.
-    kv_cache_dtype: The engine's name of the data type of the KV cache.
-    request_tokens: Tokens of a mean request, if the engine frees what a sliding window no longer sees. None
-        if it frees nothing.
+    use: How the engine uses its cache (``inference_catalog.cache_rules``); by default, every layer keeps
+        every token. Its tensor parallel size is the one above.
+    mean_tokens: Tokens that a mean request adds to the cache; by default those of the longest.
     Returns: The estimate for each accelerator of the worker.
     Raises ValueError if a number is out of range, or the KV cache type is unknown.
     """
@@ -115,36 +171,37 @@ def estimate_memory(
         )
     total = int(accelerator.memory_bytes * gpu_memory_utilization)
     stage_layers = -(-model.layers // pipeline_parallel_size)
-    weights = _weights_bytes(model, tensor_parallel_size, data_parallel_size, stage_layers)
+    used = dataclasses.replace(use or CacheUse(), tensor_parallel_size=tensor_parallel_size)
+    weights = _weights_bytes(model, used, data_parallel_size, stage_layers)
     width = _activation_width(model, tensor_parallel_size, data_parallel_size)
     activation = math.ceil(_BYTES_PER_NUMBER * max_num_batched_tokens * width)
     alone = tensor_parallel_size * pipeline_parallel_size * data_parallel_size == 1
     reserved = RESERVED_BYTES + (0 if alone else COLLECTIVE_BYTES)
     kv_cache = total - weights - activation - reserved
-    whole = model.kv_bytes_per_token(kv_cache_dtype, tensor_parallel_size, request_tokens=request_tokens)
-    kv_bytes_per_token = whole * stage_layers / model.layers
     return MemoryEstimate(
         total_bytes=total,
         weights_bytes=weights,
         activation_bytes=activation,
         reserved_bytes=reserved,
         kv_cache_bytes=kv_cache,
-        kv_bytes_per_token=kv_bytes_per_token,
-        kv_tokens=max(0, int(kv_cache // kv_bytes_per_token)),
         max_model_len=max_model_len,
+        demand=CacheDemand(
+            model,
+            used,
+            max_model_len if mean_tokens is None else mean_tokens,
+            stage_layers,
+        ),
     )
 
 
-def _weights_bytes(
-    model: Model, tensor_parallel_size: int, data_parallel_size: int, stage_layers: int
-) -> int:
+def _weights_bytes(model: Model, use: CacheUse, data_parallel_size: int, stage_layers: int) -> int:
     """Return the weights on a device of the largest stage, in bytes."""
-    others = model.weight_bytes - model.expert_weight_bytes
-    experts = model.expert_weight_bytes / data_parallel_size
-    weights = (others + experts) / tensor_parallel_size * stage_layers / model.layers
+    size = use.tensor_parallel_size
+    whole = model.rank_weight_bytes(size, data_parallel_size, expert_padding(model, use))
+    weights = whole * stage_layers / model.layers
     if stage_layers < model.layers:
         embedding = _BYTES_PER_NUMBER * model.vocabulary_size * model.hidden_size
-        weights += embedding / tensor_parallel_size
+        weights += embedding / size
     return math.ceil(weights)
 
 
@@ -236,9 +293,8 @@ def image_memory(resolved: ResolvedWorkers, pipeline: Pipeline) -> MemoryEstimat
         activation_bytes=activation,
         reserved_bytes=reserved,
         kv_cache_bytes=total - weights - activation - reserved,
-        kv_bytes_per_token=0.0,
-        kv_tokens=0,
         max_model_len=pipeline.prompt_tokens,
+        demand=None,
     )
 
 
@@ -287,13 +343,10 @@ def with_draft(
     cached = entry.kv_bytes_per_token(kv_cache_type, size)
     if counts_as_layers:
         cached = max(cached, layers_kv_bytes_per_token(resolved.shape, entry, kv_cache_type, size))
-    kv_cache_bytes = memory.kv_cache_bytes - weights - activation
-    kv_bytes_per_token = memory.kv_bytes_per_token + cached
     return dataclasses.replace(
         memory,
         weights_bytes=memory.weights_bytes + weights,
         activation_bytes=memory.activation_bytes + activation,
-        kv_cache_bytes=kv_cache_bytes,
-        kv_bytes_per_token=kv_bytes_per_token,
-        kv_tokens=max(0, int(kv_cache_bytes // kv_bytes_per_token)),
+        kv_cache_bytes=memory.kv_cache_bytes - weights - activation,
+        demand=memory.demand and dataclasses.replace(memory.demand, further_bytes=cached),
     )

@@ -194,23 +194,6 @@ def test_windows_are_those_of_the_family(changes: dict[str, Any], window: int, l
     assert (entry.window, entry.window_layers) == (window, layers)
 
 
-def test_a_window_keeps_its_tokens_of_a_long_request() -> None:
-    types = ["sliding_attention"] * 2 + ["full_attention"] * 2
-    entry = entry_of(DENSE | {"sliding_window": 936, "layer_types": types})
-    layer = 2 * 2 * 8 * 2
-    assert entry.kv_bytes_per_token() == 4 * layer
-    assert entry.kv_bytes_per_token(request_tokens=500) == 4 * layer
-    assert entry.kv_bytes_per_token(request_tokens=10_000) == pytest.approx(2.2 * layer)
-
-
-def test_a_last_group_of_layers_is_padded() -> None:
-    """gemma-3-27b has 10 whole layers and 52 with a window, which vLLM keeps in six groups of ten."""
-    model = catalog.model("google/gemma-3-27b-it")
-    tokens = 100 * (1024 + 64)
-    each = model.kv_bytes_per_token() / 62
-    assert model.kv_bytes_per_token(request_tokens=tokens) == pytest.approx((10 + 60 / 100) * each)
-
-
 FP8 = {"quant_method": "fp8", "weight_block_size": [128, 128]}
 COMPRESSED = {
     "quant_method": "compressed-tensors",

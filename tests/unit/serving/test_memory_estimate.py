@@ -16,6 +16,7 @@ from inference_blueprints.serving.estimates.memory_estimate import (
     kv_tokens_needed,
 )
 from inference_blueprints.serving.estimates.request_estimates import HeldTokens
+from inference_catalog.cached_layers import CachedLayers
 
 REFERENCE = json.loads(Path(__file__).with_name("aiconfigurator_memory.json").read_text(encoding="utf-8"))
 CASES = [
@@ -81,11 +82,16 @@ def test_the_parts_add_up_to_what_the_engine_may_use() -> None:
 
 def small(**changes: Any) -> catalog.Model:
     """Return a model whose numbers can be checked in the head."""
-    return dataclasses.replace(
-        catalog.model("Qwen/Qwen3-8B"),
-        **{"layers": 10, "attention_heads": 8, "kv_heads": 4, "head_size": 100, "weight_bytes": 8_000_000}
-        | changes,
-    )
+    cached = CachedLayers(10, "full", kv_heads=4, head_size=100)
+    shape: dict[str, Any] = {
+        "layers": 10,
+        "attention_heads": 8,
+        "kv_heads": 4,
+        "head_size": 100,
+        "cached_layers": (cached,),
+    }
+    weights = {"weight_bytes": 8_000_000, "replicated_weight_bytes": 0, "kv_weight_bytes": 0}
+    return dataclasses.replace(catalog.model("Qwen/Qwen3-8B"), **shape | weights | changes)
 
 
 @pytest.mark.parametrize(
@@ -99,7 +105,7 @@ def test_kv_heads_are_divided_and_then_replicated(tensor_parallel_size: int, exp
 
 
 def test_a_latent_is_held_whole_by_every_device_and_once_for_key_and_value() -> None:
-    latent = small(attention="mla", kv_latent_size=576)
+    latent = small(cached_layers=(CachedLayers(10, "latent", head_size=576),))
     assert latent.kv_bytes_per_token("auto", 1) == latent.kv_bytes_per_token("auto", 8) == 10 * 576 * 2
 
 
@@ -138,6 +144,7 @@ def test_a_model_larger_than_the_device_says_how_much_is_missing() -> None:
     assert memory.kv_tokens == 0
     assert memory.kv_cache_bytes < 0
     assert memory.missing_bytes == 8192 * memory.kv_bytes_per_token - memory.kv_cache_bytes
+    assert memory.longest_request(8192) == 0
 
 
 def test_the_longest_request_must_fit_to_the_token() -> None:

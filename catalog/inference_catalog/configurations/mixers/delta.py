@@ -27,7 +27,7 @@ def gated_delta(fields: ConfigFields, architecture: Architecture, kind: Attentio
         LayerState((kernel - 1) * (2 * keys + values), PLAIN_BYTES),
         LayerState(values * fields.number("linear_key_head_dim"), state_bytes(fields)),
     )
-    return Part(found, plain, (CachedLayers(1, "state", states=states),))
+    return Part(found, plain, cached=(CachedLayers(1, "state", states=states),))
 
 
 def kimi_delta(fields: ConfigFields, architecture: Architecture, kind: AttentionKind, index: int) -> Part:
@@ -58,4 +58,4 @@ def kimi_delta(fields: ConfigFields, architecture: Architecture, kind: Attention
         LayerState((kernel - 1) * 3 * width, PLAIN_BYTES),
         LayerState(width * size, 2 * PLAIN_BYTES),
     )
-    return Part(found, plain, (CachedLayers(1, "state", states=states),))
+    return Part(found, plain, cached=(CachedLayers(1, "state", states=states),))

@@ -84,13 +84,13 @@ def grouped(fields: ConfigFields, architecture: Architecture, kind: AttentionKin
         plain = (heads.queries + 2 * heads.keys) * heads.size
         plain += hidden if architecture.bias == "qkvo" else 0
     if architecture.encoder or shares:
-        return Part(found, plain, () if architecture.encoder else (CachedLayers(1, "none"),))
+        return Part(found, plain, cached=() if architecture.encoder else (CachedLayers(1, "none"),))
     own = _cached(fields, kind, heads)
     sparse = fields.section("sparse_attention_config")
     chosen = sparse.items("sparse_attention_freq", int) if sparse else []
     if sparse and chosen and chosen[min(index, len(chosen) - 1)]:
-        return _with_index(Part(found, plain, (own,)), sparse, architecture.attention_path, hidden)
-    return Part(found, plain, (own,))
+        return _with_index(Part(found, plain, cached=(own,)), sparse, architecture.attention_path, hidden)
+    return Part(found, plain, cached=(own,))
 
 
 def _cached(fields: ConfigFields, kind: AttentionKind, heads: Heads) -> CachedLayers:
@@ -115,4 +115,4 @@ def _with_index(part: Part, sparse: ConfigFields, path: str, hidden: int) -> Par
     keys = CachedLayers(
         1, "latent", head_size=size, fixed_bytes=_PLAIN_BYTES * size, block=_SPARSE_BLOCK, own=False
     )
-    return Part(part.matrices + found, part.plain, (*part.cached, keys))
+    return Part(part.matrices + found, part.plain, part.whole, (*part.cached, keys))

@@ -86,12 +86,13 @@ def latent(fields: ConfigFields, architecture: Architecture, kind: AttentionKind
         whole = CachedLayers(1, "full", kv_heads=heads, head_size=sizes.plain_size + sizes.rope_size)
         return Part(found, 0, (whole,))
     if indexer is None:
-        return Part(found, 0, (CachedLayers(1, "latent", head_size=size),))
+        return Part(found, 0, cached=(CachedLayers(1, "latent", head_size=size),))
     vectors = CachedLayers(1, "latent", head_size=size, packed_bytes=_packed(sizes), block=_SPARSE_BLOCK)
     if not indexer.layers[min(index, len(indexer.layers) - 1)]:
-        return Part(found, 0, (vectors,))
+        return Part(found, 0, cached=(vectors,))
     return Part(
         found + _index_matrices(architecture.attention_path, hidden, sizes, indexer),
+        hidden * indexer.heads,
         hidden * indexer.heads,
         (vectors, index_keys(indexer.head_size, _SPARSE_BLOCK)),
     )

@@ -43,7 +43,7 @@ def mamba(fields: ConfigFields, architecture: Architecture, kind: AttentionKind,
     # The decay is in 32 bits.
     plain = inner * (kernel + 1) + inner + 2 * inner * state + inner
     states = (LayerState((kernel - 1) * inner, PLAIN_BYTES), LayerState(inner * state, state_bytes(fields)))
-    return Part(found, plain, (CachedLayers(1, "state", states=states),))
+    return Part(found, plain, cached=(CachedLayers(1, "state", states=states),))
 
 
 def _rank(fields: ConfigFields, hidden: int) -> int:
@@ -78,7 +78,7 @@ def mamba2(fields: ConfigFields, architecture: Architecture, kind: AttentionKind
         LayerState((kernel - 1) * inner, PLAIN_BYTES, groups=groups, group_values=2 * (kernel - 1) * state),
         LayerState(inner * state, state_bytes(fields)),
     )
-    return Part(found, plain, (CachedLayers(1, "state", states=states),))
+    return Part(found, plain, cached=(CachedLayers(1, "state", states=states),))
 
 
 def _head_size(fields: ConfigFields, hidden: int, heads: int) -> int:

@@ -1,0 +1,426 @@
+"""How much memory a request takes in an engine's cache, by the engine's rules and a model's list of layers.
+
+vLLM: ``v1/core/kv_cache_utils.py``, ``v1/kv_cache_interface.py`` and ``_align_hybrid_block_size`` in
+``platforms/interface.py`` of 0.31.0. SGLang: ``model_executor/pool_configurator.py``,
+``mem_cache/kv_cache_configurator.py`` and ``arg_groups/overrides.py`` of 0.5.21. Other engines keep every
+token of every layer: TensorRT-LLM publishes no other rule.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Literal
+
+from inference_catalog.cached_layers import CachedLayers
+from inference_contracts.records import dataclass
+
+if TYPE_CHECKING:
+    from inference_catalog.model import Model
+
+KV_CACHE_BYTES: Mapping[str, float] = MappingProxyType(
+    {
+        "auto": 2,
+        "bf16": 2,
+        "bfloat16": 2,
+        "float16": 2,
+        "f16": 2,
+        "fp8": 1,
+        "fp8_e4m3": 1,
+        "fp8_e5m2": 1,
+        # 32 values and a scale of two bytes (``block_q8_0`` of llama.cpp).
+        "q8_0": 34 / 32,
+    }
+)
+"""Bytes per cached value, by the engines' names of its type."""
+
+CacheRule = Literal["vllm", "sglang", "every token"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CacheUse:
+    """How an engine is started, as far as its cache depends on it."""
+
+    rule: CacheRule = "every token"
+    """Engine whose rules apply."""
+    tensor_parallel_size: int = 1
+    kv_type: str = "auto"
+    """The engine's name of the type of the cache."""
+    capability: str = ""
+    """Compute capability of the device, such as ``9.0``; empty if it has none."""
+    block: int = 0
+    """Tokens of a block, if the engine is told so; 0: as few as the attention kernels take."""
+    in_flight_tokens: int = 0
+    """Tokens of the steps that run at a time. vLLM frees what a window no longer sees after its step."""
+    prefix_caching: bool = True
+    frees_windows: bool = True
+    """`prefix_caching`, `frees_windows`: Whether the engine keeps prefixes for later requests, and whether it
+    frees what a window no longer sees."""
+    guessed_tokens: int = 0
+    """Tokens that are guessed in a step. Each has a state of its own."""
+
+
+def cache_type(model: Model, use: CacheUse) -> str:
+    """Return the type of the cache: for ``auto``, what the checkpoint or the engine chooses.
+
+    SGLang chooses FP8 for sparse latent attention from compute capability 10.0 on
+    (``_dsa_kv_cache_dtype_default`` in ``arg_groups/overrides.py``).
+    """
+    if use.kv_type != "auto":
+        return use.kv_type
+    is_sparse = any(each.packed_bytes for each in model.cached_layers)
+    if use.rule == "sglang" and is_sparse:
+        return "fp8" if _generation(use) >= _BLACKWELL else "bf16"
+    return model.cache.kv_type or "auto"
+
+
+def entry_bytes(model: Model, layers: CachedLayers, use: CacheUse) -> float:
+    """Return the bytes of an entry of a layer on one device; 0 for states.
+
+    Sparse latent attention in FP8 has two layouts. On compute capability 10.x, engines choose kernels that
+    take the plain one, elsewhere the packed one (``_canonicalize_sparse_mla_kv_cache_dtype`` in
+    ``layers/attention/mla_attention.py`` of vLLM, ``calculate_mla_kv_cache_dim`` in
+    ``kv_cache_configurator.py`` of SGLang).
+    """
+    value = KV_CACHE_BYTES[cache_type(model, use)]
+    generation = _generation(use)
+    # vLLM's kernels for 12.x have only the packed layout, whatever the type.
+    packs = value < KV_CACHE_BYTES["auto"] or (generation == _CONSUMER_BLACKWELL and use.rule == "vllm")
+    if layers.packed_bytes and packs and generation not in _PLAIN_LAYOUT:
+        return layers.packed_bytes
+    return layers.entry_bytes(value, use.tensor_parallel_size)
+
+
+def token_bytes(model: Model, use: CacheUse) -> float:
+    """Return the bytes that each further token takes on one device if nothing is freed."""
+    return sum(
+        each.count * entry_bytes(model, each, use) / each.tokens_per_entry
+        for each in model.cached_layers
+        if each.kind != "cross"
+    )
+
+
+def state_bytes(model: Model, use: CacheUse) -> int:
+    """Return the bytes of one state in all layers that have one, on one device."""
+    return sum(each.count * each.state_bytes(use.tensor_parallel_size) for each in model.cached_layers)
+
+
+def request_bytes(model: Model, use: CacheUse, tokens: int) -> int:
+    """Return the bytes that one request of so many tokens takes of a device's cache, as the engine admits it.
+
+    Parameters
+    ----------
+    model
+        The model as devices hold it.
+    use
+        How the engine is started.
+    tokens
+        Tokens of prompt and answer.
+    """
+    return math.ceil(_RULES[use.rule](model, use, tokens))
+
+
+def mean_token_bytes(model: Model, use: CacheUse, tokens: float) -> float:
+    """Return the bytes that a running request of so many tokens holds, per token.
+
+    Where every token takes as much as any other, block by block, it is this number: half a block of a few
+    tokens more or less does not matter.
+    """
+    if _is_linear(model, use) or tokens <= 0:
+        return token_bytes(model, use)
+    return _RULES[use.rule](model, replace(use, in_flight_tokens=0), tokens) / tokens
+
+
+def _is_linear(model: Model, use: CacheUse) -> bool:
+    """Whether every token takes as much as any other."""
+    layers = _caching(model, use)
+    if any(each.kind in ("state", "cross") for each in layers):
+        return False
+    if use.rule == "vllm":
+        return _is_one_group(layers)
+    return use.rule != "sglang" or model.architecture not in _WINDOW_POOLS
+
+
+def pool_block_bytes(model: Model, use: CacheUse) -> int:
+    """Return the bytes of a block of vLLM's pool, which keeps one for itself; 0 for other engines."""
+    if use.rule != "vllm" or not model.cached_layers:
+        return 0
+    return max((each.bytes for each in _groups(model, use)), default=0)
+
+
+_CONSUMER_BLACKWELL = 12
+_BLACKWELL = 10
+_PLAIN_LAYOUT = (10, 11)
+
+
+def _generation(use: CacheUse) -> int:
+    return int(use.capability.partition(".")[0] or 0)
+
+
+def _every_token(model: Model, use: CacheUse, tokens: float) -> float:
+    """Every layer keeps every token, and each request one state."""
+    written = sum(
+        each.count * each.window * entry_bytes(model, each, use)
+        for each in model.cached_layers
+        if each.kind == "cross"
+    )
+    return tokens * token_bytes(model, use) + written + state_bytes(model, use)
+
+
+# vLLM.
+
+
+@dataclass(frozen=True, slots=True)
+class _Pages:
+    """Layers of one group: they have the same table of blocks."""
+
+    layers: CachedLayers
+    """The first of them, which decides how many blocks a request takes."""
+    block: int
+    """Tokens of a block."""
+    bytes: int
+    """Bytes of a block in all layers of the group."""
+    split: int = 1
+    """Groups that are like this one."""
+
+
+def _vllm(model: Model, use: CacheUse, tokens: float) -> float:
+    """Return whole blocks of the pool: each group takes its own, and all are as large as the largest."""
+    groups = _groups(model, use)
+    blocks = sum(each.split * _blocks(model, each, use, math.ceil(tokens)) for each in groups)
+    return max((each.bytes for each in groups), default=0) * blocks
+
+
+def _blocks(model: Model, pages: _Pages, use: CacheUse, tokens: int) -> int:
+    """Return the blocks that a request takes in one group (``max_admission_blocks_per_request``)."""
+    window = pages.layers.window
+    if pages.layers.kind == "state":
+        states = model.cache.states_per_request if use.prefix_caching else 1
+        return states + use.guessed_tokens
+    if pages.layers.kind == "window" and use.frees_windows:
+        # The window may begin inside a block.
+        return math.ceil(min(window - 1 + use.in_flight_tokens, tokens) / pages.block) + 1
+    if pages.layers.kind == "chunk" and use.frees_windows:
+        return math.ceil(min(window + use.in_flight_tokens, tokens) / pages.block)
+    if pages.layers.kind == "cross":
+        # vLLM has room for as many entries of the encoder as it computes tokens in a step.
+        return math.ceil(max(window, use.in_flight_tokens // _BATCHES) / pages.block)
+    return math.ceil(tokens / pages.block)
+
+
+_BATCHES = 2
+#: vLLM makes groups as large as the larger kind of layers below this ratio.
+_UNEVEN = 1.5
+#: Blocks of latent attention beside states are a multiple of this (``_align_hybrid_block_size``).
+_LATENT_BESIDE_STATES = 128
+
+
+def _is_one_group(layers: Sequence[CachedLayers]) -> bool:
+    """Whether all layers need as many blocks per request (``UniformTypeKVCacheSpecs.is_uniform_type``)."""
+    if len({each.block for each in layers}) > 1:
+        return False
+    return all(each.kind in ("full", "latent") for each in layers)
+
+
+def _alike(layers: CachedLayers) -> tuple[object, ...]:
+    """Return what layers of one group have in common."""
+    if layers.kind in ("full", "latent"):
+        return ("full", layers.block)
+    return (layers.kind, layers.block, layers.window)
+
+
+def _groups(model: Model, use: CacheUse) -> list[_Pages]:
+    """Divide the layers into groups as ``get_kv_cache_groups`` does."""
+    layers = _caching(model, use)
+    if not layers:
+        return []
+    layers = _with_room_for_states(model, use, layers)
+    pages = [_page(model, each, use) for each in layers]
+    if len({_alike(each) for each in layers}) == 1:
+        return [
+            _Pages(layers[0], layers[0].block, sum(p * e.count for e, p in zip(layers, pages, strict=True)))
+        ]
+    if model.cache.page_alignment:
+        return _packed(layers, pages)
+    latent = [page for each, page in zip(layers, pages, strict=True) if each.kind == "latent"]
+    if use.frees_windows and any(max(pages) % page for page in latent):
+        # Pages of latent vectors cannot be padded: vLLM then keeps every token in every layer.
+        return _groups(model, replace(use, frees_windows=False))
+    return _evenly(layers, pages)
+
+
+def _caching(model: Model, use: CacheUse) -> list[CachedLayers]:
+    """Return the layers with memory of their own, with the blocks and kinds that the engine gives them."""
+    found = []
+    for each in model.cached_layers:
+        if each.kind == "none":
+            continue
+        kind = "full" if each.kind in ("window", "chunk") and not use.frees_windows else each.kind
+        block = each.block if model.cache.page_alignment else max(each.block, use.block)
+        found.append(replace(each, kind=kind, block=block))
+    return found
+
+
+def _page(model: Model, layers: CachedLayers, use: CacheUse) -> int:
+    """Return the bytes of a block in one layer."""
+    if layers.kind == "state":
+        return layers.state_bytes(use.tensor_parallel_size)
+    size = math.ceil(layers.block // layers.tokens_per_entry * entry_bytes(model, layers, use))
+    alignment = model.cache.page_alignment or 1
+    return math.ceil(size / alignment) * alignment
+
+
+def _with_room_for_states(model: Model, use: CacheUse, layers: list[CachedLayers]) -> list[CachedLayers]:
+    """Return the layers with blocks of attention that are large enough for a state.
+
+    The first attention layers decide: every block gets so many tokens that its page holds the largest state.
+    """
+    state = max((each.state_bytes(use.tensor_parallel_size) for each in layers), default=0)
+    attention = next((each for each in layers if each.kind in ("full", "latent")), None)
+    if not state or attention is None:
+        return layers
+    is_latent = attention.kind == "latent"
+    smallest = max(attention.block, _LATENT_BESIDE_STATES) if is_latent else attention.block
+    needed = state / (smallest * entry_bytes(model, attention, use))
+    block = smallest * max(1, math.ceil(needed))
+    return [each if each.kind == "state" else replace(each, block=block) for each in layers]
+
+
+def _evenly(layers: list[CachedLayers], pages: list[int]) -> list[_Pages]:
+    """Make all pages equal, and groups of the same number of layers.
+
+    Smaller pages get longer blocks (``unify_kv_cache_spec_page_size``). The groups are as large as the
+    smallest kind of layers, or as the largest if both are nearly as many; the last group of each kind may
+    have padding (``_get_kv_cache_groups_uniform_page_size``).
+    """
+    page = max(pages)
+    kinds: dict[tuple[object, ...], tuple[CachedLayers, int]] = {}
+    for each, own in zip(layers, pages, strict=True):
+        longer = page // own if each.kind != "state" and page % own == 0 else 1
+        grown = replace(each, block=each.block * longer)
+        key = (*_alike(grown), each.kind, own)
+        first, count = kinds.get(key, (grown, 0))
+        kinds[key] = (first, count + each.count)
+    counts = [count for _, count in kinds.values()]
+    few, many = min(counts), max(counts)
+    size = many if many < few * _UNEVEN else few
+    widest = max(math.ceil(count / math.ceil(count / size)) for count in counts)
+    return [
+        _Pages(first, first.block, page * widest, math.ceil(count / size)) for first, count in kinds.values()
+    ]
+
+
+def _packed(layers: list[CachedLayers], pages: list[int]) -> list[_Pages]:
+    """Pack pages of different sizes side by side into one block (``_get_packed_kv_cache_groups``).
+
+    Layers that need as many blocks are in one bucket. Buckets with as many layers of each size of pages are
+    split into groups that repeat one pattern.
+    """
+    buckets: dict[tuple[object, ...], list[tuple[CachedLayers, int]]] = {}
+    for each, page in zip(layers, pages, strict=True):
+        buckets.setdefault(_alike(each), []).append((each, page))
+    counted = [_by_page(bucket) for bucket in buckets.values()]
+    even = [max(sizes.values()) for sizes in counted if len(set(sizes.values())) == 1]
+    mixed = [max(s.values()) for s in counted if len(set(s.values())) == 1 and len(s) > 1]
+    repeats = _least_padding(even, max(mixed)) if mixed else 0
+    found = []
+    for bucket, sizes in zip(buckets.values(), counted, strict=True):
+        is_even = len(set(sizes.values())) == 1
+        split = math.ceil(max(sizes.values()) / repeats) if repeats and is_even else 1
+        width = sum(math.ceil(count / split) * page for page, count in sizes.items())
+        found.append(_Pages(bucket[0][0], bucket[0][0].block, width, split))
+    return found
+
+
+def _by_page(bucket: Iterable[tuple[CachedLayers, int]]) -> dict[int, int]:
+    """Return the number of layers by the bytes of a page."""
+    counts: dict[int, int] = {}
+    for each, page in bucket:
+        counts[page] = counts.get(page, 0) + each.count
+    return counts
+
+
+def _least_padding(values: Sequence[int], least: int) -> int:
+    """Return the size of groups with the fewest empty places, or the largest such (``_approximate_gcd``)."""
+    sizes = range(least, max(*values, least) + 1)
+    return min(sizes, key=lambda size: (sum(-value % size for value in values), -size))
+
+
+# SGLang.
+
+#: Model classes with a pool of their own for layers with a window or chunks (``is_hybrid_swa_model`` in
+#: ``configs/model_config.py``). Others keep every token in every layer.
+_WINDOW_POOLS = frozenset(
+    {
+        "DeepseekV4ForCausalLM",
+        "Gemma4ForCausalLM",
+        "Gemma4ForConditionalGeneration",
+        "GptOssForCausalLM",
+        "GraniteMoeSWAForCausalLM",
+        "GraniteSWAForCausalLM",
+        "Llama4ForConditionalGeneration",
+        "MiMoV2FlashForCausalLM",
+        "MiMoV2ForCausalLM",
+        "Step3p5ForCausalLM",
+    }
+)
+#: Tokens of the pool for windows per token of the pool for the other layers; of compressed attention.
+_WINDOW_RATIO, _COMPRESSED_RATIO = 0.8, 0.1
+#: Memory of states per memory of the KV cache (``mamba_full_memory_ratio``).
+_STATE_RATIO = 0.9
+#: States per request with prefixes: three, and two more while steps overlap (``_calculate_mamba_ratio``).
+_STATES_WITH_PREFIXES = 5
+#: The pool has a place that no request uses.
+_PADDING_STATES = 1
+#: Tokens of a page of compressed attention.
+_COMPRESSED_PAGE = 256
+#: A ring of raw values of at most so many tokens is kept per page of the windows, a longer one per request.
+_SHORT_RING = 32
+
+
+def _sglang(model: Model, use: CacheUse, tokens: float) -> float:
+    """Return the memory that the pools need so that the request finds its part in each.
+
+    All pools are divided by fixed ratios before a request arrives, so the pool that is used up first decides.
+    """
+    if not any(each.kind == "state" for each in model.cached_layers):
+        return tokens * _pooled_token_bytes(model, use, tokens)
+    states = _STATES_WITH_PREFIXES if use.prefix_caching else 1
+    held = (states + _PADDING_STATES) * state_bytes(model, use) * (1 + use.guessed_tokens)
+    return max(
+        held * (1 + _STATE_RATIO) / _STATE_RATIO,
+        tokens * _pooled_token_bytes(model, use, tokens) * (1 + _STATE_RATIO),
+    )
+
+
+def _pooled_token_bytes(model: Model, use: CacheUse, tokens: float) -> float:
+    """Return the bytes per token of a request, which has a part of each pool of tokens."""
+    windows = [each for each in model.cached_layers if each.kind in ("window", "chunk")]
+    others = sum(
+        each.count * entry_bytes(model, each, use) / each.tokens_per_entry
+        for each in model.cached_layers
+        if each.kind in ("full", "latent")
+    )
+    if not windows or not others or model.architecture not in _WINDOW_POOLS:
+        return token_bytes(model, use)
+    is_compressed = bool(model.cache.page_alignment)
+    ratio = _COMPRESSED_RATIO if is_compressed else _WINDOW_RATIO
+    fixed = inside = 0.0
+    for each in windows:
+        size = each.count * entry_bytes(model, each, use)
+        if not is_compressed or each.block >= _COMPRESSED_PAGE // 4:
+            inside += size
+        elif each.window <= _SHORT_RING:
+            inside += size * each.window / _COMPRESSED_PAGE
+        else:
+            fixed += size * each.window
+    kept = min(tokens, max(each.window for each in windows))
+    pool = others + ratio * inside
+    return max(pool, pool * kept / (ratio * tokens)) + fixed / max(1.0, tokens)
+
+
+_RULES: Mapping[CacheRule, Callable[[Model, CacheUse, float], float]] = MappingProxyType(
+    {"every token": _every_token, "vllm": _vllm, "sglang": _sglang}
+)
