@@ -8,7 +8,6 @@ from typing import Literal
 from inference_catalog.cached_layers import CachedLayers
 from inference_contracts.records import dataclass
 
-
 Split = Literal["all", "heads", "none"]
 """How tensor parallelism divides a matrix: into as many parts as devices, by KV heads (a device has at least
 one), or not at all."""

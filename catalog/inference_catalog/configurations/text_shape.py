@@ -19,9 +19,7 @@ from inference_catalog.configurations.layer_parts import Part, joined, matrices
 from inference_catalog.configurations.mixers import mixer_part
 from inference_catalog.configurations.mixers.grouped import Heads, read_heads
 from inference_catalog.configurations.mixers.latent import (
-    Indexer,
     LatentAttention,
-    read_indexer,
     read_latent,
 )
 from inference_contracts.records import dataclass
@@ -46,14 +44,8 @@ class TextShape:
     vocabulary_size: int
     heads: Heads
     """Of its layers with a window if some have one; channels of the state if it has no attention."""
-    latent: LatentAttention | None
-    indexer: Indexer | None
-    latent_size: int
-    """Size of the vector that latent attention caches per token; 0 for keys and values per head."""
     dense_width: int
     experts: Experts | None
-    window: int
-    window_layers: int
     context_length: int
     parts: tuple[Part, ...]
     """What each layer holds."""
@@ -90,8 +82,7 @@ def read_text_shape(whole: ConfigFields, architecture: Architecture) -> TextShap
     networks = read_feed_forward(fields, architecture, tuple(kind for _, kind in kinds), hidden_size)
     read = _Layers(fields, architecture, networks, kinds)
     windows = sum(kind == "window" for kind, _ in kinds)
-    is_latent = architecture.attention == "mla"
-    latent, indexer = (read_latent(fields), read_indexer(fields)) if is_latent else (None, None)
+    latent = read_latent(fields) if architecture.attention == "mla" else None
     names = ["num_nextn_predict_layers", "mtp_num_hidden_layers"]
     names += [architecture.prediction_field] if architecture.prediction_field else []
     predicted = fields.number(*names, default=0, minimum=0, maximum=MAX_LAYERS, null=True)
@@ -99,17 +90,8 @@ def read_text_shape(whole: ConfigFields, architecture: Architecture) -> TextShap
         hidden_size=hidden_size,
         vocabulary_size=fields.number("vocab_size"),
         heads=_heads(fields, architecture, latent, windows=windows, kinds=kinds),
-        latent=latent,
-        indexer=indexer,
-        latent_size=latent.latent_rank + latent.rope_size
-        if latent
-        else fields.number("head_dim")
-        if architecture.attention == "packed"
-        else 0,
         dense_width=networks.dense_width,
         experts=networks.experts,
-        window=fields.number("sliding_window") if windows else 0,
-        window_layers=windows,
         context_length=fields.number("max_position_embeddings"),
         parts=tuple(read.layer(index) for index in range(layers)),
         predicted=tuple(read.prediction(layers + added) for added in range(predicted)),

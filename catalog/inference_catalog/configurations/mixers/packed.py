@@ -39,7 +39,7 @@ def packed(fields: ConfigFields, architecture: Architecture, kind: AttentionKind
     cached = [CachedLayers(1, "window", window=window, fixed_bytes=entry, block=_WINDOW_BLOCK)]
     ratio = _ratio(fields, index)
     if not ratio:
-        return Part(found, plain, tuple(cached))
+        return Part(found, plain, plain, tuple(cached))
     overlap = 2 if ratio <= _FINE else 1
     plain += 2 * overlap * hidden * size
     if ratio <= _FINE:
@@ -51,7 +51,7 @@ def packed(fields: ConfigFields, architecture: Architecture, kind: AttentionKind
         CachedLayers(1, "latent", fixed_bytes=entry, tokens_per_entry=ratio, block=_BLOCK, own=False),
         _compressor(size, ratio, overlap),
     ]
-    return Part(found, plain, tuple(cached))
+    return Part(found, plain, plain, tuple(cached))
 
 
 def _ratio(fields: ConfigFields, index: int) -> int:
