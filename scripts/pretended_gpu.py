@@ -196,12 +196,12 @@ def pretend(capability: Capability) -> None:
     os.environ.update(_ENVIRONMENT)
     version = importlib.metadata.version
     # With "+cpu" in the version, vLLM switches Triton off (``vllm/platforms/__init__.py`` of 0.31.0).
-    importlib.metadata.version = lambda name: version(name).removesuffix("+cpu")
+    importlib.metadata.version = lambda distribution_name: version(distribution_name).removesuffix("+cpu")
     for name in _COMPILED_MODULES:
         module = _AnyModule(name)
         module.__spec__ = importlib.machinery.ModuleSpec(name, loader=None)
         sys.modules.setdefault(name, module)
-    sys.meta_path.append(_MissingPackages())  # type: ignore[arg-type]
+    sys.meta_path.append(_MissingPackages())
     import torch
     import torch.library
 

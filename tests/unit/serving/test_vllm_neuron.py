@@ -97,13 +97,15 @@ def test_a_worker_splits_layers_over_cores_and_requests_devices(
 
 
 def test_memory_is_that_of_a_core(on_neuron: Make) -> None:
-    """A core of Trainium2 has 24 of the device's 96 GiB, and holds a sixteenth of the weights of TP 16."""
+    """A core of Trainium2 has 24 of the device's 96 GiB, and holds its part of the weights of TP 16."""
     [workers] = resolve(on_neuron("trn2.48xlarge", 4, weights=LLAMA_70B), 0, 0)
     memory = worker_memory(workers)
     whole = workers.accelerator
     assert whole.core.memory_mib * 4 == whole.memory_mib == 98304
     assert memory.total_bytes == int(whole.core.memory_bytes * 0.9)
-    assert memory.weights_bytes == pytest.approx(workers.shape.weight_bytes / 16, rel=0.001)
+    assert memory.weights_bytes == pytest.approx(workers.shape.rank_weight_bytes(16), rel=0.001)
+    # Half of the cores hold a copy of a KV head.
+    assert memory.weights_bytes > workers.shape.weight_bytes / 16
 
 
 def test_the_plug_in_caps_the_kv_cache(on_neuron: Make) -> None:
