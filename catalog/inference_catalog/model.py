@@ -154,13 +154,10 @@ class Model:
     models that write text."""
 
     @property
-    def kv_latent_size(self) -> int:
-        """Values of a latent vector; 0 without latent attention."""
-        return max((each.head_size for each in self.cached_layers if each.kind == "latent"), default=0)
-
-    @property
     def index_layers(self) -> int:
         """Layers whose indexer of sparse latent attention caches keys; 0 without one."""
+        if not any(each.packed_bytes for each in self.cached_layers):
+            return 0
         return sum(each.count for each in self.cached_layers if each.kind == "latent" and not each.own)
 
     @property

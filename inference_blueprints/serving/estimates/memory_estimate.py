@@ -40,12 +40,26 @@ class CacheDemand:
     @property
     def bytes_per_token(self) -> float:
         """Bytes that a running mean request holds per token."""
-        whole = mean_token_bytes(self.model, self.use, self.mean_tokens)
+        whole = self._encoded_bytes or mean_token_bytes(self.model, self.use, self.mean_tokens)
         return whole * self.stage_layers / self.model.layers + self.further_bytes
+
+    @property
+    def _encoded_bytes(self) -> float:
+        """Bytes per token of an encoder, which caches nothing; 0 for other models.
+
+        It has keys and values of the tokens of a step in one layer at a time. Counted for every layer, they
+        are more than it takes.
+        """
+        if self.model.cached_layers:
+            return 0.0
+        heads = max(1, -(-self.model.kv_heads // self.use.tensor_parallel_size))
+        return 2.0 * _BYTES_PER_NUMBER * self.model.layers * heads * self.model.head_size
 
     def request_bytes(self, tokens: int) -> int:
         """Return the bytes that must be free before the engine admits one request of so many tokens."""
-        own = request_bytes(self.model, self.use, tokens) + pool_block_bytes(self.model, self.use)
+        own = self._encoded_bytes * tokens
+        if not own:
+            own = request_bytes(self.model, self.use, tokens) + pool_block_bytes(self.model, self.use)
         return math.ceil(own * self.stage_layers / self.model.layers + self.further_bytes * tokens)
 
 

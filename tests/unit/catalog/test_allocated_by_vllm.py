@@ -13,15 +13,22 @@ from typing import Any
 import pytest
 
 import inference_catalog as catalog
+from inference_catalog.cache_rules import CacheUse
 from inference_catalog.cached_layers import CacheSettings
 from inference_catalog.catalogue import model_entry
 from inference_catalog.configurations.describe import describe
+from inference_catalog.weight_rules import expert_padding
 
 ALLOCATED = json.loads(
     Path(__file__).with_name("data").joinpath("allocated_by_vllm.json").read_text(encoding="utf-8")
 )["models"]
 ON_DEVICES = [(model, each) for model in ALLOCATED for each in model["allocated"]]
 FACTS = {"answer_format": None, "gated": False, "licence": "MIT", "source": "a test: none"}
+
+
+#: Models of which a device holds more whole than is counted: the part for images and sound, the tables of
+#: Gemma 4 that give each layer an input of its own, and the heads of small states.
+DIVIDED_LESS = frozenset({"codestral-mamba", "gemma-4-e4b", "google/gemma-4-26B-A4B", "kimi-linear-48b"})
 
 
 def counted(model: dict[str, Any]) -> catalog.Model:
@@ -40,14 +47,14 @@ def named(value: object) -> str:
 
 @pytest.mark.parametrize("model", ALLOCATED, ids=named)
 def test_weights_are_those_that_vllm_allocates(model: dict[str, Any]) -> None:
-    """Devices hold some weights whole, so only one device holds exactly the model."""
     entry = counted(model)
     for each in model["allocated"]:
         size = each["tensorParallelSize"]
-        if size == 1:
-            assert entry.weight_bytes == pytest.approx(each["weightBytes"], rel=0.01)
+        held = entry.rank_weight_bytes(size, 1, expert_padding(entry, CacheUse(rule="vllm")))
+        if size > 1 and model["name"] in DIVIDED_LESS:
+            assert held <= each["weightBytes"] * 1.01
         else:
-            assert entry.weight_bytes / size <= each["weightBytes"] * 1.01
+            assert held == pytest.approx(each["weightBytes"], rel=0.01)
 
 
 @pytest.mark.parametrize(("model", "allocated"), ON_DEVICES, ids=named)

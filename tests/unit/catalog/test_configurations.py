@@ -130,7 +130,7 @@ def test_shared_experts_are_used_by_every_token(changes: dict[str, Any], width: 
 
 def test_latent_attention_caches_a_latent_and_a_key_of_the_indexer() -> None:
     entry = entry_of(LATENT)
-    assert (entry.attention, entry.kv_latent_size, entry.index_layers) == ("mla", 40, 4)
+    assert (entry.attention, entry.cached_layers[0].head_size, entry.index_layers) == ("mla", 40, 4)
     assert entry.kv_bytes_per_token() == 4 * (40 * 2 + 128 + 4)
     projections = 64 * 48 + 48 * 8 * 24 + 64 * 40 + 32 * 8 * 32 + 8 * 16 * 64
     indexer = 48 * 4 * 128 + 64 * 128

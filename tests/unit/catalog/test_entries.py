@@ -43,7 +43,8 @@ class TestModel:
         assert model.hidden_size / 2 <= model.attention_heads * model.head_size <= model.hidden_size * 9.2
 
     def test_a_latent_belongs_to_latent_attention(self, model: catalog.Model) -> None:
-        assert (model.kv_latent_size > 0) == (model.attention == "mla")
+        own = [each for each in model.cached_layers if each.own and each.kind not in ("state", "none")]
+        assert any(not each.kv_heads for each in own) == (model.attention == "mla")
 
     def test_only_models_with_experts_pass_tokens_through_a_part(self, model: catalog.Model) -> None:
         assert (model.active_parameters_billion < model.parameters_billion) == (model.experts > 0)

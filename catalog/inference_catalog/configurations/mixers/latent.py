@@ -84,7 +84,7 @@ def latent(fields: ConfigFields, architecture: Architecture, kind: AttentionKind
     if architecture.whole_keys:
         # Values are padded to the length of keys (``minicpm3.py`` of vLLM 0.31.0).
         whole = CachedLayers(1, "full", kv_heads=heads, head_size=sizes.plain_size + sizes.rope_size)
-        return Part(found, 0, (whole,))
+        return Part(found, 0, cached=(whole,))
     if indexer is None:
         return Part(found, 0, cached=(CachedLayers(1, "latent", head_size=size),))
     vectors = CachedLayers(1, "latent", head_size=size, packed_bytes=_packed(sizes), block=_SPARSE_BLOCK)
