@@ -61,9 +61,9 @@ class RegisteredClasses:
         if name in self.plugins:
             return f"neither {pinned} registers it; a plugin adds it to vLLM: {self.plugins[name]}"
         newer = [
-            f"{engine} {found.first}"
+            f"{engine} {own.first}"
             for engine, history in self.histories.items()
-            if (found := history.classes.get(name)) and not found.until
+            if (own := history.classes.get(name)) and not own.until
         ]
         if newer:
             return (
