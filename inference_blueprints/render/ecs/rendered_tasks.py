@@ -40,6 +40,7 @@ from inference_blueprints.render.ecs.task_environment import (
     server_environment,
     serving_environment,
     with_cache_folder,
+    with_file_paths,
 )
 from inference_blueprints.render.ecs.task_program import (
     LOAD_CONTAINER,
@@ -234,7 +235,7 @@ def _worker(deployment: DeploymentPlan, process: Process, place: TaskPlace) -> R
         entry_point=PROGRAM_ENTRY_POINT,
         command=_command(
             process,
-            named_arguments(process.arguments, process.engine_ports),
+            named_arguments(with_file_paths(process), process.engine_ports),
             () if reached else DISCOVERY_ARGUMENTS,
         ),
         cpu_units=cpu_units,

@@ -13,6 +13,7 @@ from inference_blueprints.serving.types import (
     KvCacheBucket,
     OwnAddress,
     PeerAddress,
+    Process,
     SecretValue,
     WeightsBucket,
 )
@@ -77,6 +78,15 @@ FILES_FOLDER = "/tmp/task-files"  # noqa: S108
 _PLANNED_CACHE = "/cache"
 # Time for which a process waits for the store at its start: as long as a member may take to come back.
 _CONNECT_SECONDS = 600
+
+
+def with_file_paths(process: Process) -> tuple[str, ...]:
+    """Return a process's arguments with the paths of its files in place of ``$(NAME)``, as on Kubernetes."""
+    words = process.arguments
+    for name, value in process.environment.items():
+        if isinstance(value, FilePath):
+            words = tuple(word.replace(f"$({name})", f"{FILES_FOLDER}/{value.name}") for word in words)
+    return words
 
 
 @dataclass(frozen=True, slots=True)

@@ -72,14 +72,6 @@ def chat_findings(model: Model, model_path: tuple[str | int, ...]) -> Iterator[F
                 "one of them"
             )
             yield Finding(path, message)
-    if chat.template is not None and engine.sglang and not model.stack.dynamo:
-        # ``_load_explicit_chat_template`` in ``srt/parser/template_manager.py`` of SGLang 0.5.21 and 0.5.23.
-        message = (
-            "SGLang's own server reads a template only from a file of its image; set 'stack: {dynamo: {}}', "
-            "or build an image with the file, name it as 'engine.sglang.image' and set the argument "
-            "'chat-template' to its path"
-        )
-        yield Finding((*path, "template"), message)
     yield from _switch_findings(model, chat, (*path, "thinking"))
 
 

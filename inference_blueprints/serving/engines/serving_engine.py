@@ -178,6 +178,10 @@ def find_draft(model: Model) -> ChosenDraft | None:
     return ChosenDraft(model.draft.draft.method, eagle.hugging_face, eagle.revision)
 
 
+#: Variable with the path of a chat template, for servers that read it from a file.
+TEMPLATE_FILE = "CHAT_TEMPLATE"
+
+
 def thinking_names(*, on: bool) -> Mapping[str, object]:
     """Return the switch of thinking by each name that templates have for it.
 
@@ -304,6 +308,10 @@ class ServingEngine(ABC):
     def chat_arguments(self, chat: Chat) -> Mapping[str, Argument]:
         """Return the arguments with which `own_server` writes prompts as a model's section `chat` says."""
         raise NotImplementedError(f"{type(self).__name__} has no server of its own")
+
+    def chat_environment(self, chat: Chat) -> Mapping[str, EnvironmentValue]:  # noqa: ARG002 -- of few engines
+        """Return the variables of the files that `chat_arguments` name; none if they hold the text itself."""
+        return {}
 
     def kv_cache_type(self, resolved: ResolvedWorkers) -> str:
         """Return the engine's name of the type of the KV cache: the user's argument, else ``kvCacheType``."""

@@ -12,6 +12,7 @@ from inference_blueprints.serving.command_line import Argument, command_line
 from inference_blueprints.serving.engines.kv_cache import KV_EVENTS, NIXL_TELEMETRY, event_ports, kv_transfer
 from inference_blueprints.serving.engines.serving_engine import (
     DYNAMO_EFA_VARIANT,
+    TEMPLATE_FILE,
     ArgumentNames,
     OwnServer,
     ParserFlags,
@@ -28,7 +29,7 @@ from inference_blueprints.serving.estimates.memory_estimate import MemoryEstimat
 from inference_blueprints.serving.estimates.node_copies import model_location, reads_node_copy
 from inference_blueprints.serving.estimates.worker_figures import Sizing
 from inference_blueprints.serving.resolved import ResolvedWorkers, WorkerRole
-from inference_blueprints.serving.types import EnginePort, EnvironmentValue
+from inference_blueprints.serving.types import EnginePort, EnvironmentValue, FilePath
 from inference_blueprints.spec.types import Chat, Model
 from inference_catalog import Accelerator
 from inference_contracts.units import GB, GIB, MIB
@@ -166,6 +167,23 @@ class Sglang(ServingEngine):
             planned["kv-events-config"] = json_argument(KV_EVENTS)
         return planned
 
+    def chat_arguments(self, chat: Chat) -> Mapping[str, Argument]:
+        """Return the default of thinking, and the path of the template: SGLang takes no text for it.
+
+        It reads the name of a template of its own, or a file (``_load_explicit_chat_template`` in
+        ``srt/parser/template_manager.py``). A request's own ``chat_template_kwargs`` come first
+        (``srt/entrypoints/openai/serving_chat.py``; both of 0.5.21 and 0.5.23).
+        """
+        arguments: dict[str, Argument] = {}
+        if chat.thinking is not None:
+            arguments["default-chat-template-kwargs"] = json_argument(thinking_names(on=chat.thinking))
+        if chat.text is not None:
+            arguments["chat-template"] = f"$({TEMPLATE_FILE})"
+        return arguments
+
+    def chat_environment(self, chat: Chat) -> Mapping[str, EnvironmentValue]:
+        return {} if chat.text is None else {TEMPLATE_FILE: FilePath("chat-template.jinja", chat.text)}
+
     def server_arguments(
         self,
         arguments: Mapping[str, Argument],
@@ -175,17 +193,6 @@ class Sglang(ServingEngine):
         # Answers report how much of a prompt was cached, as those of Dynamo's workers always do.
         reached: dict[str, Argument] = {"host": _EVERY_ADDRESS, "port": port, "enable-cache-report": True}
         return command_line({**arguments, **reached})
-
-    def chat_arguments(self, chat: Chat) -> Mapping[str, Argument]:
-        """Return the default of thinking, by each name that templates have for it.
-
-        A request's own ``chat_template_kwargs`` come first (``srt/entrypoints/openai/serving_chat.py`` of
-        0.5.21 and 0.5.23). A template must be a file of the image, so the checks refuse one beside the
-        blueprint.
-        """
-        if chat.thinking is None:
-            return {}
-        return {"default-chat-template-kwargs": json_argument(thinking_names(on=chat.thinking))}
 
     def environment(self, resolved: ResolvedWorkers) -> Mapping[str, EnvironmentValue]:
         transfer = kv_transfer(resolved)

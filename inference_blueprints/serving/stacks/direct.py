@@ -197,6 +197,7 @@ class Direct(ServingStack):
                 **user_environment(resolved),
                 **engine.environment(resolved),
                 **trace_environment(resolved, role),
+                **(engine.chat_environment(resolved.model.chat) if resolved.model.chat else {}),
                 **resolved.model.engine.section.env,
             },
             ports=(_HTTP,),

@@ -15,6 +15,7 @@ from inference_blueprints.measure.simulation.simulated_workers import (
 from inference_blueprints.measure.tokenizer import write_model_directory
 from inference_blueprints.serving.command_line import arguments_by_name
 from inference_blueprints.serving.engines import ENGINES
+from inference_blueprints.serving.engines.serving_engine import TEMPLATE_FILE
 from inference_blueprints.serving.resolved import ResolvedWorkers, resolve
 from inference_blueprints.serving.stacks import STACKS
 from inference_blueprints.serving.stacks.dynamo import TEMPLATE_VARIABLE
@@ -125,7 +126,8 @@ class SimulatedRole(LocalWorkers):
     @property
     def _chat_template(self) -> str | None:
         """The planned chat template, of Dynamo's frontend or of an engine's own server; None without one."""
-        file = self.planned.environment.get(TEMPLATE_VARIABLE)
+        planned = self.planned.environment
+        file = planned.get(TEMPLATE_VARIABLE, planned.get(TEMPLATE_FILE))
         in_arguments = dict(arguments_by_name(self.planned.arguments)).get("chat-template", (None,))[0]
         return file.text if isinstance(file, FilePath) else in_arguments
 

@@ -13,6 +13,7 @@ import yaml
 import inference_catalog as catalog
 from inference_blueprints import resources
 from inference_blueprints.loading import load_blueprint, parse_blueprint
+from inference_blueprints.render.ecs.task_environment import FILES_FOLDER, with_file_paths
 from inference_blueprints.render.eks.environment_entries import FileEntry, environment_entries
 from inference_blueprints.serving.plan import build_plan
 from inference_blueprints.serving.types import DeploymentPlan, FilePath
@@ -89,22 +90,6 @@ def test_workers_and_frontends_of_dynamo_have_the_template_at_the_same_place(
     assert entries == (FileEntry(VARIABLE, "chat-template.jinja", TEMPLATE),)
 
 
-def test_sglang_s_own_server_gets_each_name_of_the_switch(write_blueprint: Write) -> None:
-    [worker] = deployment_of(
-        write_blueprint(
-            {"thinking": False}, engine={"sglang": {}}, stack={"direct": {}}, routing={"leastRequests": {}}
-        )
-    ).workers
-    names = json.loads(value_of(worker.arguments, "--default-chat-template-kwargs") or "")
-    assert (names["enable_thinking"], names["thinking_mode"]) == (False, "disabled")
-
-
-def test_sglang_s_own_server_reads_no_template_beside_the_blueprint(write_blueprint: Write) -> None:
-    chosen: dict[str, Any] = {"engine": {"sglang": {}}, "stack": {"direct": {}}}
-    found = refusal(write_blueprint({"template": "own.jinja"}, routing={"leastRequests": {}}, **chosen))
-    assert "chat.template: SGLang's own server reads a template only from a file of its image" in found
-
-
 @pytest.mark.parametrize("stack", ["llmD", "direct"])
 def test_vllm_s_own_server_gets_each_name_of_the_switch_and_the_text(
     write_blueprint: Write, stack: str
@@ -116,6 +101,23 @@ def test_vllm_s_own_server_gets_each_name_of_the_switch_and_the_text(
     names = json.loads(value_of(worker.arguments, "--default-chat-template-kwargs") or "")
     assert names == {"enable_thinking": False, "thinking": False, "thinking_mode": "disabled"}
     assert VARIABLE not in worker.environment
+
+
+def test_sglang_s_own_server_reads_the_template_from_a_file(write_blueprint: Write) -> None:
+    chat = {"thinking": True, "template": "own.jinja"}
+    model: dict[str, Any] = {
+        "stack": {"direct": {}},
+        "routing": {"leastRequests": {}},
+        "engine": {"sglang": {}},
+    }
+    [worker] = deployment_of(write_blueprint(chat, **model)).workers
+    assert value_of(worker.arguments, "--chat-template") == "$(CHAT_TEMPLATE)"
+    assert worker.environment["CHAT_TEMPLATE"] == FilePath("chat-template.jinja", TEMPLATE)
+    assert with_file_paths(worker)[worker.arguments.index("--chat-template") + 1] == (
+        f"{FILES_FOLDER}/chat-template.jinja"
+    )
+    names = json.loads(value_of(worker.arguments, "--default-chat-template-kwargs") or "")
+    assert names == {"enable_thinking": True, "thinking": True, "thinking_mode": "enabled"}
 
 
 def test_llama_cpp_gets_both_without_a_file(write_blueprint: Write) -> None:
