@@ -8,7 +8,10 @@ Processor time is that of Envoy, of the policy process and of Valkey.
 `front_door_token` is Envoy's own part: it checks a token, reads the body, counts the usage and logs.
 `front_door_key` asks the policy process too, which knows the caller by an API key; `front_door` keeps two
 budgets of a team and two of the key besides. Without TLS on all ways.
-With ``FRONT_DOOR_SHORT=1`` it takes half a minute instead of five, with one round and 500 streams.
+`front_door_undecided` is what no better policy can save: Envoy asks a process that answers at once, without a
+decision. `front_door_least` is the same without the programs in Lua. `front_door_peak` and those named after
+it are at a rate near what the processors take, as in the peak that the plan sizes replicas for.
+With ``FRONT_DOOR_SHORT=1`` it takes a minute instead of eight, with one round and 500 streams.
 """
 
 from __future__ import annotations
@@ -18,6 +21,7 @@ import http
 import json
 import os
 import statistics
+import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
@@ -31,6 +35,7 @@ from benchmarks.harness.figure import Figure
 from benchmarks.harness.measured_door import MeasuredWay, Taken, model_server, requests_at, streams_at_once
 from benchmarks.harness.paced_streams import paced_chunks
 from inference_blueprints.render.envoy import parts
+from inference_blueprints.render.front_door import request_body
 from inference_blueprints.render.front_door.documents import door_documents, envoy_arguments
 from inference_blueprints.serving.types.front_door import DoorKeySet
 from inference_contracts import door_headers, door_log
@@ -48,6 +53,8 @@ from tests.unit.render.front_door.small_plans import small_plan
 from tests.unit.render.front_door.tokens import AUDIENCE, ISSUER, key_set, token
 
 _PER_SECOND: Final = 200
+#: Near what one processor takes.
+_PEAK: Final = 800
 _STREAMS: Final = 500
 #: A chunk a second, as of a slow model.
 _CHUNK_SECONDS: Final = 1.0
@@ -78,9 +85,12 @@ def measure() -> list[Figure]:
     with _ways() as ways:
         for each in ways:
             requests_at(each, _PER_SECOND, 1.0)
-        rounds = [[_short(way, size.seconds) for way in ways] for _ in range(size.rounds)]
+        rounds = [[_short(way, _PER_SECOND, size.seconds) for way in ways] for _ in range(size.rounds)]
         columns = list(zip(*rounds, strict=True))
-        bare, by_token, by_key, whole = (statistics.median(cost for cost, _ in each) for each in columns)
+        costs = [statistics.median(cost for cost, _ in each) for each in columns]
+        bare, by_token, by_key, whole, undecided, least = costs
+        peaks = [[_short(way, _PEAK, size.seconds / 4)[0] for way in ways] for _ in range(size.rounds)]
+        peak = [statistics.median(column) for column in zip(*peaks, strict=True)]
         taken = [Taken(tuple(each for _, found in column for each in found.seconds), 0) for column in columns]
         half = [taken[number].quantile(0.5) * 1e3 for number in (0, 3)]
         most = [taken[number].quantile(0.99) * 1e3 for number in (0, 3)]
@@ -92,6 +102,13 @@ def measure() -> list[Figure]:
         Figure("front_door_token", by_token, "us per request", baseline=bare, goal=1.4),
         Figure("front_door_key", by_key, "us per request", baseline=bare, goal=2.2),
         Figure("front_door", whole, "us per request", baseline=bare, goal=3.0),
+        Figure("front_door_undecided", undecided, "us per request", baseline=bare),
+        Figure("front_door_least", least, "us per request", baseline=bare),
+        Figure("front_door_peak_token", peak[1], "us per request", baseline=peak[0]),
+        Figure("front_door_peak_key", peak[2], "us per request", baseline=peak[0]),
+        Figure("front_door_peak", peak[3], "us per request", baseline=peak[0]),
+        Figure("front_door_peak_undecided", peak[4], "us per request", baseline=peak[0]),
+        Figure("front_door_peak_least", peak[5], "us per request", baseline=peak[0]),
         Figure("front_door_chunk", chunk[1], "us per chunk", baseline=chunk[0], goal=2.0),
         Figure("front_door_added", half[1] - half[0], "ms added at p50", goal=1.0),
         Figure("front_door_p99", most[1], "ms", baseline=most[0], goal=2.0),
@@ -100,10 +117,10 @@ def measure() -> list[Figure]:
     ]
 
 
-def _short(way: MeasuredWay, seconds: float) -> tuple[float, Taken]:
+def _short(way: MeasuredWay, per_second: int, seconds: float) -> tuple[float, Taken]:
     """Return microseconds of processor time per request, and what the callers measured."""
     before = way.processor_seconds()
-    taken = requests_at(way, _PER_SECOND, seconds)
+    taken = requests_at(way, per_second, seconds)
     spent = way.processor_seconds() - before
     if taken.failed or not taken.seconds:
         raise RuntimeError(f"{way.name}: {taken.failed} requests failed, {len(taken.seconds)} were answered")
@@ -119,10 +136,13 @@ def _chunk(way: MeasuredWay) -> float:
 
 
 @contextmanager
-def _ways() -> Iterator[tuple[MeasuredWay, MeasuredWay, MeasuredWay, MeasuredWay]]:
+def _ways() -> Iterator[tuple[MeasuredWay, ...]]:
     """Start everything, and yield the ways to the model."""
     with started() as start:
-        yield (start.bare(), start.token(), start.door("key"), start.door("budgets", *budgets()))
+        doors = start.door("key"), start.door("budgets", *budgets())
+        programs = request_body.READ, request_body.WRITE, request_body.IDENTIFY
+        at_once = start.at_once("undecided"), start.at_once("least", *programs)
+        yield (start.bare(), start.token(), *doors, *at_once)
 
 
 @contextmanager
@@ -189,7 +209,10 @@ class Started:
         sets = (DoorKeySet(ISSUER, AUDIENCE, None, key_set("own")),)
         door = self._door("token", replace(small_plan(), key_sets=sets))
         documents = door_documents(door.plan, door.places)
-        listeners = _without_policy(documents.listeners)
+        # Callers send what the policy would answer.
+        listeners = _without(documents.listeners, door_log.DECISION_NAMESPACE)
+        for manager in _managers(listeners):
+            del manager["early_header_mutation_extensions"]
         self._write(door, listeners, documents.clusters)
         headers = (
             ("authorization", f"Bearer {token()}"),
@@ -197,6 +220,24 @@ class Started:
             (door_headers.SERVED, "served"),
         )
         return MeasuredWay("token", door.port, headers, (self.envoy("token", documents.bootstrap),))
+
+    def at_once(self, name: str, *without: str) -> MeasuredWay:
+        """Start an Envoy, and a process that answers its questions at once.
+
+        without: Filters that this Envoy does not have.
+        """
+        door = self._door(name, small_plan())
+        documents = door_documents(door.plan, door.places)
+        self._write(door, _without(documents.listeners, *without), documents.clusters)
+        policy = self.processes.start(
+            f"policy-{name}",
+            [sys.executable, "-m", "benchmarks.harness.instant_policy", door.places.policy_socket, "one"],
+            log_path=door.folder / "policy.log",
+            environment={},
+        )
+        wait_for(Path(door.places.policy_socket).exists)
+        headers = (("authorization", "Bearer nobody"),)
+        return MeasuredWay(name, door.port, headers, (self.envoy(name, documents.bootstrap), policy.pid))
 
     def door(self, name: str, *budgets: DoorBudget) -> MeasuredWay:
         """Start a replica whose callers have API keys."""
@@ -286,18 +327,21 @@ class Started:
         return pid
 
 
-def _without_policy(listeners: Any) -> Any:
-    """Return the listeners without the filter that asks the policy; callers may send what it would answer."""
-    found = copy.deepcopy(listeners)
-    for listener in found["resources"]:
+def _managers(listeners: Any) -> Iterator[dict[str, Any]]:
+    for listener in listeners["resources"]:
         for chain in listener["filter_chains"]:
-            for network in chain["filters"]:
-                manager = network["typed_config"]
-                manager.pop("early_header_mutation_extensions", None)
-                filters = manager["http_filters"]
-                manager["http_filters"] = [
-                    each for each in filters if each["name"] != door_log.DECISION_NAMESPACE
-                ]
+            yield from (network["typed_config"] for network in chain["filters"])
+
+
+def _without(listeners: Any, *filters: str) -> Any:
+    """Return the listeners without some filters."""
+    found = copy.deepcopy(listeners)
+    for manager in _managers(found):
+        manager["http_filters"] = [each for each in manager["http_filters"] if each["name"] not in filters]
+        [host] = manager["route_config"]["virtual_hosts"]
+        for route in host["routes"]:
+            for name in filters:
+                route.get("typed_per_filter_config", {}).pop(name, None)
     return found
 
 
