@@ -165,6 +165,7 @@ def _expert_layers(fields: ConfigFields, kinds: tuple[FeedForwardKind, ...]) -> 
     if types:
         if len(types) != layers or not set(types) <= {"dense", "sparse"}:
             fields.wrong("mlp_layer_types", f"a list of {layers} texts, each 'dense' or 'sparse'")
+            return (False,) * layers
         return tuple(each == "sparse" for each in types)
     first = fields.number("first_k_dense_replace", default=0, minimum=0, null=True)
     every = fields.number(
@@ -176,6 +177,7 @@ def _expert_layers(fields: ConfigFields, kinds: tuple[FeedForwardKind, ...]) -> 
         chosen = fields.items("moe_layer_freq", int)
         if len(chosen) != layers:
             fields.wrong("moe_layer_freq", f"a number or a list of {layers} numbers")
+            return (False,) * layers
         return tuple(bool(each) for each in chosen)
     stride = fields.number("moe_layer_freq", default=1)
     return tuple(

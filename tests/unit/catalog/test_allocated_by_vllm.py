@@ -7,6 +7,9 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import suppress
+from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +19,7 @@ import inference_catalog as catalog
 from inference_catalog.cache_rules import CacheUse
 from inference_catalog.cached_layers import CacheSettings
 from inference_catalog.catalogue import model_entry
+from inference_catalog.configurations.config_fields import ModelConfigError
 from inference_catalog.configurations.describe import describe
 from inference_catalog.weight_rules import expert_padding
 
@@ -23,6 +27,7 @@ ALLOCATED = json.loads(
     Path(__file__).with_name("data").joinpath("allocated_by_vllm.json").read_text(encoding="utf-8")
 )["models"]
 ON_DEVICES = [(model, each) for model in ALLOCATED for each in model["allocated"]]
+STRANGE: tuple[Any, ...] = (None, "x", [], {"a": 1}, 1000)
 FACTS = {"answer_format": None, "gated": False, "licence": "MIT", "source": "a test: none"}
 
 
@@ -105,3 +110,24 @@ def test_a_class_decides_about_its_cache_as_a_whole(name: str, settings: dict[st
 
 def test_an_encoder_caches_nothing() -> None:
     assert counted(next(model for model in ALLOCATED if model["name"] == "bge-m3")).cached_layers == ()
+
+
+def places(section: dict[str, Any], before: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    for key, value in section.items():
+        yield (*before, key)
+        if isinstance(value, dict):
+            yield from places(value, (*before, key))
+
+
+@pytest.mark.parametrize("model", ALLOCATED, ids=named)
+def test_a_field_of_any_type_is_counted_or_refused(model: dict[str, Any]) -> None:
+    """Other errors would end the command with a traceback."""
+    for place in places(model["configuration"]):
+        for value in STRANGE:
+            changed = deepcopy(model["configuration"])
+            section = changed
+            for key in place[:-1]:
+                section = section[key]
+            section[place[-1]] = value
+            with suppress(ModelConfigError):
+                describe(changed)

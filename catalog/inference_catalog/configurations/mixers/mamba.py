@@ -17,7 +17,7 @@ def state_bytes(fields: ConfigFields) -> int:
     """Return the bytes of a value of the state, which a file may set apart from the other types."""
     name = "mamba_ssm_dtype" if fields.has("mamba_ssm_dtype") else "mamba_ssm_cache_dtype"
     given = fields.value(name)
-    if given is not None and given not in _TYPES:
+    if given is not None and (not isinstance(given, str) or given not in _TYPES):
         fields.wrong(name, f"one of {', '.join(_TYPES)}")
     return _TYPES.get(str(given), PLAIN_BYTES)
 
