@@ -118,7 +118,8 @@ class StoreConnection(asyncio.Protocol):
         if self._transport is None:
             future.set_exception(StoreLostError("there is no connection to the store"))
             return future
-        self._waiting.append((future, self._loop.time()))
+        # The loop's own clock stands still within a turn.
+        self._waiting.append((future, time.monotonic()))
         if not self._out:
             self._loop.call_soon(self._flush)
         self._out.append(hiredis.pack_command(words))  # type: ignore[arg-type]  # its type says one word
@@ -129,9 +130,11 @@ class StoreConnection(asyncio.Protocol):
         if self._transport:
             self._transport.abort()
 
-    def check(self) -> None:
-        """Fail commands that have no answer in time. Close a connection that has been silent for long."""
-        now = self._loop.time()
+    def check(self, now: float) -> None:
+        """Fail commands that had no answer in time. Close a connection that has been silent for long.
+
+        now: A moment of `time.monotonic`. What had come until then has been read.
+        """
         error = StoreLostError("the store does not answer in time")
         for future, since in self._waiting:
             if now - since < ANSWER_SECONDS:
@@ -180,15 +183,16 @@ class LedgerStore:
         next_look = 0.0
         try:
             while True:
+                # A process that has stood still reads first what has come meanwhile: the loop runs timers
+                # before it reads (https://docs.libuv.org/en/v1.x/design.html#the-i-o-loop).
+                now = time.monotonic()
+                await asyncio.sleep(0)
                 for node in self._nodes.values():
-                    node.check()
+                    node.check(now)
                 if self._stale or loop.time() >= next_look:
                     next_look = loop.time() + _RETRY_SECONDS
                     await self._look()
                 await asyncio.sleep(_CHECK_SECONDS)
-                # A process that has stood still reads first what has come meanwhile: the loop runs timers
-                # before it reads (https://docs.libuv.org/en/v1.x/design.html#the-i-o-loop).
-                await asyncio.sleep(0)
         finally:
             for node in self._nodes.values():
                 node.close()
