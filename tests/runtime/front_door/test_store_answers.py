@@ -41,9 +41,12 @@ def test_an_answer_that_came_while_the_process_stood_still_counts(tmp_path: Path
         near, far = socket.socketpair()
         with far:
             transport, _ = await asyncio.get_running_loop().create_connection(Stall, sock=near)
-            far.sendall(b"x")  # read before the answer, and in the same turn as the command is sent
+            asked = asyncio.create_task(store.ask("key", b"PING"))
+            for _ in range(3):  # the command is sent in the turn after the one that asks
+                await asyncio.sleep(0)
+            far.sendall(b"x")
             try:
-                return await store.ask("key", b"PING")
+                return await asked
             finally:
                 running.cancel()
                 transport.close()
