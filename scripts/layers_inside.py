@@ -78,6 +78,8 @@ def count(job: Mapping[str, Any]) -> Json:
             disable_log_stats=True,
             **job.get("arguments", {}),
         ).create_engine_config()
+        if job.get("exported") and not config.model_config.quantization:
+            raise ValueError("vLLM takes this hf_quant_config.json for none of its own")
         with set_current_vllm_config(config):
             pretended_gpu.pretend_group(size)
             workspace.init_workspace_manager(torch.device("meta"))

@@ -26,7 +26,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from record_models import BLOCK_FP8, BUNDLED
+from record_models import BUNDLED
 
 import inference_catalog as catalog
 from inference_catalog.engine_wheels.wheels import open_remote_wheel
@@ -63,12 +63,12 @@ def bundled() -> Iterator[Json]:
         if not match:
             continue
         package, version, path, weight_type = match.groups()
+        if weight_type:  # the bundle has the configuration of the weights in 16 bits only
+            continue
         if version not in wheels:
             wheels[version] = open_remote_wheel(f"{package}=={version}")
         wheel = wheels[version]
         configuration = json.loads(wheel.read(f"aiconfigurator_core/{path}"))
-        if weight_type == "fp8":
-            configuration["quantization_config"] = BLOCK_FP8
         beside = f"aiconfigurator_core/{path.replace('_config.json', '_hf_quant_config.json')}"
         exported = json.loads(wheel.read(beside)) if beside in wheel.namelist() else None
         yield {"name": name, "configuration": configuration, "exported": exported}

@@ -192,13 +192,12 @@ def cached_type(whole: ConfigFields, exported: ConfigFields | None) -> str:
     settings = _settings(whole)
     if settings is not None and not str(_method(settings) or "").startswith("modelopt"):
         return ""
-    for fields in (settings, exported and (exported.section("quantization") or exported)):
-        scheme = fields.value("kv_cache_scheme") if fields else None
-        is_fp8 = isinstance(scheme, Mapping) and scheme.get("num_bits") == _FP8_BITS
-        named = fields.value("kv_cache_quant_algo") if fields else None
-        if is_fp8 or (isinstance(named, str) and named.lower() == "fp8"):
-            return "fp8"
-    return ""
+    # With settings in the config.json, the export beside it is not read.
+    own = settings if settings is not None else exported and (exported.section("quantization") or exported)
+    scheme = own.value("kv_cache_scheme") if own else None
+    is_fp8 = isinstance(scheme, Mapping) and scheme.get("num_bits") == _FP8_BITS
+    named = own.value("kv_cache_quant_algo") if own else None
+    return "fp8" if is_fp8 or (isinstance(named, str) and named.lower() == "fp8") else ""
 
 
 _FP8_BITS = 8
