@@ -65,10 +65,22 @@ def memory_findings(resolved: ResolvedWorkers) -> list[Finding]:
     if not _fits(memory, resolved):
         path = (*resolved.path, "tensorParallelSize")
         return [Finding(path, f"{_does_not_fit(memory, resolved)}; {_remedy(resolved)}")]
-    return [*_sequence_findings(memory, resolved)] or [
+    found = [*_sequence_findings(memory, resolved)] or [
         *_workload_findings(memory, resolved),
         *_tail_findings(memory, resolved),
     ]
+    return [*found, *_uncounted_states(resolved)]
+
+
+def _uncounted_states(resolved: ResolvedWorkers) -> Iterator[Finding]:
+    """Warn that an engine publishes no rule for the states of Mamba and linear attention."""
+    engine, shape = engine_of(resolved), resolved.shape
+    if engine.cache_rule == "every token" and any(each.kind == "state" for each in shape.cached_layers):
+        message = (
+            f"got {resolved.model.engine.chosen}, which publishes not how many states it keeps per request of "
+            f"{shape.name}; the plan counts one. Measure the memory, or set vllm or sglang"
+        )
+        yield Finding((*resolved.model_path, "engine"), message, "warning")
 
 
 def _sequence_findings(memory: MemoryEstimate, resolved: ResolvedWorkers) -> Iterator[Finding]:

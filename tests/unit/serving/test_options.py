@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 import inference_catalog as catalog
+from inference_blueprints.serving.checks.memory_checks import memory_findings
 from inference_blueprints.serving.checks.serving_checks import serving_findings
 from inference_blueprints.serving.engines import ENGINES
 from inference_blueprints.serving.engines.worker_sizing import worker_memory
@@ -161,3 +162,12 @@ def test_every_method_of_speculation_has_an_engine() -> None:
         "nGram",
         "eagle",
     }
+
+
+@pytest.mark.parametrize(("engine", "warnings"), [("tensorrtLlm", 1), ("vllm", 0), ("sglang", 0)])
+def test_states_are_counted_where_the_engine_says_how_many(
+    engine: str, warnings: int, make_blueprint: Make
+) -> None:
+    weights = {"s3": "s3://weights/model/", "catalog": "Qwen/Qwen3.5-9B"}
+    found = memory_findings(resolve(make_blueprint(engine={engine: {}}, weights=weights), 0, 0)[0])
+    assert sum("states it keeps per request" in each.message for each in found) == warnings
