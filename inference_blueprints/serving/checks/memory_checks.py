@@ -77,8 +77,8 @@ def _uncounted_states(resolved: ResolvedWorkers) -> Iterator[Finding]:
     engine, shape = engine_of(resolved), resolved.shape
     if engine.cache_rule == "every token" and any(each.kind == "state" for each in shape.cached_layers):
         message = (
-            f"got {resolved.model.engine.chosen}, which publishes not how many states it keeps per request of "
-            f"{shape.name}; the plan counts one. Measure the memory, or set vllm or sglang"
+            f"got {resolved.model.engine.chosen}, which does not publish how many states it keeps per "
+            f"request of {shape.name}; the plan counts one. Measure the memory, or set vllm or sglang"
         )
         yield Finding((*resolved.model_path, "engine"), message, "warning")
 
