@@ -30,7 +30,7 @@ class WeightModule:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class LayerPart:
     """A part of a layer, or a whole layer."""
 
     matrices: tuple[WeightModule, ...] = ()
@@ -83,10 +83,10 @@ def _split(path: str, name: str) -> Split:
     return "heads" if name in _BY_HEADS else "all"
 
 
-def joined(parts: Iterable[Part]) -> Part:
+def joined(parts: Iterable[LayerPart]) -> LayerPart:
     """Return the parts of a layer as one."""
     each = tuple(parts)
-    return Part(
+    return LayerPart(
         tuple(matrix for part in each for matrix in part.matrices),
         sum(part.plain for part in each),
         sum(part.whole for part in each),

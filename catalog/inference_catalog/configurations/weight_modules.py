@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from inference_catalog.configurations.config_fields import Architecture
-from inference_catalog.configurations.layer_parts import Part, WeightModule
+from inference_catalog.configurations.layer_parts import LayerPart, WeightModule
 from inference_catalog.configurations.text_shape import TextShape
 from inference_contracts.records import dataclass
 
@@ -58,7 +58,7 @@ def prediction_modules(shape: TextShape, architecture: Architecture) -> WeightMo
     )
 
 
-def _named(parts: Iterable[Part], path: str, first: int) -> Iterable[WeightModule]:
+def _named(parts: Iterable[LayerPart], path: str, first: int) -> Iterable[WeightModule]:
     for index, part in enumerate(parts, first):
         for each in part.matrices:
             yield replace(each, name=f"{path}.{index}.{each.name}")
