@@ -102,7 +102,7 @@ def feed_forward_part(
     divided = experts.count * (2 * experts.width + hidden) if architecture.expert_bias else 0
     if experts.latent_size and architecture.latent_names:
         down, up = architecture.latent_names
-        found += [WeightModule(f"{path}{name}", hidden * size, split="none") for name in (down, up)]
+        found += [WeightModule(f"{path}{name}", hidden * size, parts=1) for name in (down, up)]
     elif experts.latent_size:
         whole += 2 * hidden * size
     return LayerPart(tuple(found), whole + divided, whole)

@@ -39,9 +39,12 @@ class WeightModules:
 def language_modules(shape: TextShape, architecture: Architecture) -> WeightModules:
     """List the parameters that an engine loads, without layers for multi-token prediction."""
     return WeightModules(
-        tuple(_named(shape.parts, f"{architecture.prefix}.layers".removeprefix("."), 0)),
+        tuple(
+            replace(each, parts=1) if architecture.whole_layers else each
+            for each in _named(shape.parts, f"{architecture.prefix}.layers".removeprefix("."), 0)
+        ),
         shape.tables + sum(part.plain for part in shape.parts),
-        sum(part.whole for part in shape.parts),
+        sum(part.plain if architecture.whole_layers else part.whole for part in shape.parts),
         WeightModule("lm_head", shape.output, is_output=True),
     )
 

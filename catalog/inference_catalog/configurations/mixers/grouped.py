@@ -74,6 +74,7 @@ def grouped(fields: ConfigFields, architecture: Architecture, kind: AttentionKin
     key, value = (0, 0) if shares else (hidden * heads.keys * heads.size, hidden * heads.keys * heads.values)
     found = matrices(
         architecture.attention_path,
+        kv_heads=heads.keys,
         q_proj=gate * hidden * heads.queries * heads.size,
         k_proj=key,
         v_proj=value,

@@ -7,7 +7,7 @@ import math
 from inference_catalog.cached_layers import CachedLayers, LayerState
 from inference_catalog.configurations.config_fields import Architecture, ConfigFields
 from inference_catalog.configurations.layer_kinds import AttentionKind
-from inference_catalog.configurations.layer_parts import LayerPart, matrices
+from inference_catalog.configurations.layer_parts import LayerPart, WeightModule, matrices
 
 PLAIN_BYTES = 2
 _TYPES = {"float32": 4, "bfloat16": 2, "float16": 2, "auto": 2}
@@ -70,15 +70,17 @@ def mamba2(fields: ConfigFields, architecture: Architecture, kind: AttentionKind
     state = fields.number("ssm_state_size", "mamba_d_state", "state_size", default=128)
     kernel = fields.number("conv_kernel", "mamba_d_conv", default=4)
     inner, shared = heads * size, 2 * groups * state
-    found = matrices(
-        architecture.state_path, in_proj=hidden * (2 * inner + shared + heads), out_proj=inner * hidden
-    )
+    path = architecture.state_path
+    found = matrices(path, in_proj=hidden * (2 * inner + heads), out_proj=inner * hidden)
+    # Devices beyond the number of groups hold a copy, as of the state.
+    found += (WeightModule(f"{path}.in_proj", hidden * shared, parts=groups),)
     plain = (inner + shared) * (kernel + 1) + inner + 4 * heads
+    whole = shared * (kernel + 1) if groups == 1 else 0
     states = (
         LayerState((kernel - 1) * inner, PLAIN_BYTES, groups=groups, group_values=2 * (kernel - 1) * state),
         LayerState(inner * state, state_bytes(fields)),
     )
-    return LayerPart(found, plain, cached=(CachedLayers(1, "state", states=states),))
+    return LayerPart(found, plain, whole, (CachedLayers(1, "state", states=states),))
 
 
 def _head_size(fields: ConfigFields, hidden: int, heads: int) -> int:
