@@ -212,6 +212,7 @@ def pretend(capability: Capability) -> None:
     from vllm import platforms
 
     platforms._current_platform = _platform(capability)
+    _answer_for_flashinfer()
     _inspect_models_here()
 
 
@@ -277,6 +278,16 @@ def _platform(capability: Capability) -> Any:
 
 def _constant(value: Any) -> Callable[..., Any]:
     return lambda *_, **__: value
+
+
+def _answer_for_flashinfer() -> None:
+    """Answer what vLLM asks FlashInfer's functions, for the release that its build for CUDA requires.
+
+    ``BatchMLAPagedAttentionWrapper.run`` of flashinfer-python 0.7.0.post1 has the argument ``ckv_scale_arr``.
+    """
+    from vllm.utils import flashinfer
+
+    flashinfer.has_flashinfer_sm90_nope_mla = lambda: True
 
 
 def _inspect_models_here() -> None:

@@ -82,6 +82,35 @@ class Draft:
 
 
 @dataclass(frozen=True, slots=True)
+class ExpertPadding:
+    """How an engine pads what a device holds of an expert."""
+
+    hidden: int = 1
+    width: int = 1
+    """`hidden`, `width`: Values to whose multiple it rounds the hidden size and the width of the part."""
+    least_width: int = 0
+    """Least width of a part if devices divide an expert."""
+
+
+@dataclass(frozen=True, slots=True)
+class LessDivided:
+    """Weights that tensor parallelism divides into no more parts than a number; other devices hold copies."""
+
+    parts: int
+    """The number: 1 for what every device holds whole, such as norms, routers and projections to latents; KV
+    heads for projections to them; groups of Mamba 2."""
+    matrix_bytes: int
+    other_bytes: int = 0
+    """`matrix_bytes`, `other_bytes`: Size of the projections, which engines can quantise, and of the
+    others."""
+
+    @property
+    def bytes(self) -> int:
+        """Size of all of them on one device that holds them whole."""
+        return self.matrix_bytes + self.other_bytes
+
+
+@dataclass(frozen=True, slots=True)
 class Model:
     """An open model, according to its publisher's ``config.json``."""
 
@@ -138,10 +167,10 @@ class Model:
     """Source of the architecture's numbers."""
     cached_layers: tuple[CachedLayers, ...]
     """What its layers cache, in groups of equal layers."""
-    kv_weight_bytes: int = 0
-    replicated_weight_bytes: int = 0
-    """`kv_weight_bytes`, `replicated_weight_bytes`: Size of the projections to KV heads, of which a device
-    has at least one head, and of what every device holds whole: norms, routers, projections to latents."""
+    less_divided: tuple[LessDivided, ...] = ()
+    """Weights that many devices do not divide further, by the most parts."""
+    least_expert_part: int = 0
+    """Width to which vLLM pads a device's part of an expert that is divided; 0 if it does not."""
     cache: CacheSettings = CacheSettings()
     """What it decides about its cache as a whole."""
     quantisation_method: str = ""
@@ -200,15 +229,14 @@ class Model:
         return token_bytes(self, CacheUse(tensor_parallel_size=tensor_parallel_size, kv_type=kv_cache_dtype))
 
     def rank_weight_bytes(
-        self, tensor_parallel_size: int = 1, data_parallel_size: int = 1, padding: tuple[int, int] = (1, 1)
+        self, tensor_parallel_size: int = 1, data_parallel_size: int = 1, padding: ExpertPadding | None = None
     ) -> float:
         """Bytes of weights on one device.
 
         ::
 
             experts  = routed experts, rounded up to whole tiles of the kernel, / (TP * DP)
-            KV heads = projections to keys and values / TP, at least one head
-            whole    = norms, routers and projections to latent vectors
+            limited  = each of `less_divided` / its most parts, or / TP if that is less
             others   = everything else / TP
 
         Parameters
@@ -218,21 +246,19 @@ class Model:
         data_parallel_size
             Ranks that share the experts (DP).
         padding
-            Values to whose multiple the kernel rounds the hidden size and the width of an expert's part
-            (``expert_padding`` in ``weight_rules``).
+            How the engine pads experts (``expert_padding`` in ``weight_rules``); None if it does not.
         """
         size = tensor_parallel_size
-        hidden, width = padding
         own = self.feed_forward_size / size
         tiles = 1.0
-        if self.experts and padding != (1, 1):
-            tiles = _multiple(self.hidden_size, hidden) * _multiple(own, width) / (self.hidden_size * own)
+        if self.experts and padding:
+            width = max(own, padding.least_width if size > 1 else 0)
+            padded = _multiple(self.hidden_size, padding.hidden) * _multiple(width, padding.width)
+            tiles = padded / (self.hidden_size * own)
         experts = tiles * self.expert_weight_bytes / data_parallel_size / size
-        heads = self.kv_weight_bytes / min(size, self.kv_heads)
-        split = (
-            self.weight_bytes - self.expert_weight_bytes - self.kv_weight_bytes - self.replicated_weight_bytes
-        )
-        return split / size + heads + self.replicated_weight_bytes + experts
+        limited = sum(each.bytes / min(size, each.parts) for each in self.less_divided)
+        others = self.weight_bytes - self.expert_weight_bytes - sum(each.bytes for each in self.less_divided)
+        return others / size + limited + experts
 
     def stored_as(self, stored_type: str) -> Model:
         """Return the model with its projections in another type; itself if it is not published in 16 bits.
@@ -254,8 +280,14 @@ class Model:
             weight_type=scheme.weight_type,
             weight_block=scheme.block,
             weight_bytes=self.weight_bytes - math.floor(self.matrix_parameters * saved),
-            kv_weight_bytes=math.ceil(
-                self.kv_weight_bytes * scheme.bytes_per_weight / PLAIN.bytes_per_weight
+            less_divided=tuple(
+                replace(
+                    each,
+                    matrix_bytes=math.ceil(
+                        each.matrix_bytes * scheme.bytes_per_weight / PLAIN.bytes_per_weight
+                    ),
+                )
+                for each in self.less_divided
             ),
             expert_weight_bytes=math.ceil(
                 self.expert_weight_bytes * scheme.bytes_per_weight / PLAIN.bytes_per_weight

@@ -54,7 +54,7 @@ class RegisteredClasses:
         found = self.classes.get(name)
         if found:
             engines = " and ".join(f"{each} {self.releases[each]}" for each in found.engines)
-            return f"{engines} run it"
+            return f"{engines} {'runs' if len(found.engines) == 1 else 'run'} it"
         pinned = " nor ".join(f"{engine} {release}" for engine, release in self.releases.items())
         if name in self.former:
             return f"neither {pinned} registers it; the last release of vLLM with it is {self.former[name]}"

@@ -2,26 +2,25 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import replace
 
 from inference_catalog.cache_rules import CacheUse
-
-if TYPE_CHECKING:
-    from inference_catalog.model import Model
+from inference_catalog.model import ExpertPadding, Model
 
 #: Multiples of the hidden size and of the width of an expert's part: of Marlin's and TensorRT-LLM's kernels
 #: in vLLM, which are the largest (``mxfp4_round_up_hidden_size_and_intermediate_size`` in
 #: ``layers/fused_moe/oracle/mxfp4.py`` of 0.31.0).
-_VLLM_MXFP4 = (256, 128)
+_VLLM_MXFP4 = ExpertPadding(256, 128)
 #: Of FlashInfer's kernels on compute capability 10.x, and of Triton's elsewhere
 #: (``layers/quantization/mxfp4.py`` of SGLang 0.5.21).
-_SGLANG_MXFP4_BLACKWELL, _SGLANG_MXFP4 = (256, 128), (1, 64)
+_SGLANG_MXFP4_BLACKWELL, _SGLANG_MXFP4 = ExpertPadding(256, 128), ExpertPadding(1, 64)
 
 
-def expert_padding(model: Model, use: CacheUse) -> tuple[int, int]:
-    """Return the values to whose multiple the engine rounds the sizes of an expert: hidden size, and width.
+def expert_padding(model: Model, use: CacheUse) -> ExpertPadding | None:
+    """Return how the engine pads what a device holds of an expert; None if it does not, or publishes no rule.
 
-    Only weights in MXFP4 are rounded. (1, 1) stands for no rounding, and for engines that publish no rule.
+    Sizes are rounded for weights in MXFP4. Some classes of vLLM have a least width of their own
+    (``min_moe_intermediate_per_partition`` in ``models/kimi_k3/nvidia/model.py`` of 0.31.0).
 
     Parameters
     ----------
@@ -30,8 +29,9 @@ def expert_padding(model: Model, use: CacheUse) -> tuple[int, int]:
     use
         How the engine is started.
     """
-    if model.weight_type != "mxfp4" or use.rule == "every token":
-        return 1, 1
     if use.rule == "vllm":
-        return _VLLM_MXFP4
+        rounded = _VLLM_MXFP4 if model.weight_type == "mxfp4" else ExpertPadding()
+        return replace(rounded, least_width=model.least_expert_part)
+    if model.weight_type != "mxfp4" or use.rule == "every token":
+        return None
     return _SGLANG_MXFP4_BLACKWELL if use.capability.startswith("10.") else _SGLANG_MXFP4

@@ -163,10 +163,11 @@ def _what_to_give(file: Path, configuration: dict[str, Any]) -> str:
     from inference_catalog.configurations.given_model import example_layers
 
     size = _stated_gib(file)
-    weights = f" (its weights, {size:.1f} GiB, are in {_WEIGHT_INDEX})" if size else " --weights-gib GIB"
+    option = "" if size else " --weights-gib GIB"
+    known = f" (its weights, {size:.1f} GiB, are in {_WEIGHT_INDEX})" if size else ""
     return (
         f"give what its layers cache: write a list such as {json.dumps(example_layers(configuration))} "
-        f"into layers.json, and run `blueprints models add {file} --layers layers.json`{weights}\n"
+        f"into layers.json, and run `blueprints models add {file} --layers layers.json{option}`{known}\n"
         "this list holds if all layers are alike and attend to every token; allowed kinds are "
         f"{', '.join(get_args(LayerKind))}\n"
         "or, if its layers are those of a class that is counted, such as LlamaForCausalLM, write that name "

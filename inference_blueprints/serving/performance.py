@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 import inference_catalog as catalog
 from inference_blueprints.serving.engines.worker_sizing import worker_memory, worker_sizing
+from inference_blueprints.serving.estimates.cache_tiers import whole_kv_bytes_per_token
 from inference_blueprints.serving.estimates.request_estimates import (
     answer_time,
     held_tokens,
@@ -660,11 +661,7 @@ def transfer_bytes(prefill: ResolvedWorkers) -> float:
 
     prefill: The sending workers.
     """
-    memory = worker_memory(prefill)
-    # Latent attention is stored whole on every device, and one copy moves.
-    copies = 1 if prefill.shape.attention == "mla" else prefill.tensor_parallel_size
-    copies *= prefill.pipeline_parallel_size
-    return prefill.traffic.means.input_tokens * memory.kv_bytes_per_token * copies
+    return prefill.traffic.means.input_tokens * whole_kv_bytes_per_token(prefill, worker_memory(prefill))
 
 
 def transfer_seconds(prefill: ResolvedWorkers, decode: ResolvedWorkers) -> float:

@@ -82,6 +82,9 @@ class Architecture:
     """Further field with the number of its layers for multi-token prediction."""
     prediction_path: str = ""
     """Path of the layers for multi-token prediction; empty if they follow the other layers."""
+    whole_layers: bool = False
+    """Whether every device holds its layers whole, because the class that engines run has no plan for tensor
+    parallelism."""
     encoder: bool = False
     """Whether it reads a whole text at once, caches nothing, and has no output layer."""
     positions: bool = False
@@ -92,8 +95,12 @@ class Architecture:
     """Tasks of the blueprint for which it is."""
     projector: Literal["merger", "pixtral", "llama4", "minimax", "linear"] = "merger"
     """How image vectors become vectors of the language model."""
+    whole_vision: bool = False
+    """Whether every device holds its vision part whole."""
     gated_vision: bool = False
     """Whether the feed-forward modules of its vision part have three matrices."""
+    least_expert_part: int = 0
+    """As in ``Model``; 0 if experts are not padded."""
     states_per_request: int = 0
     page_alignment: int = 0
     """`states_per_request`, `page_alignment`: As in ``CacheSettings``; 0 for its defaults."""

@@ -77,7 +77,10 @@ def describe(configuration: object, exported: object = None) -> dict[str, Any]:
     predicted = prediction_modules(shape, architecture)
     sizes, predicted_sizes = weight_sizes(modules, scheme_of), weight_sizes(predicted, scheme_of)
     vision_parameters = vision.parameters if vision else 0
+    of_vision = _PLAIN_BYTES * vision_parameters if architecture.whole_vision else 0
     total = modules.total + vision_parameters
+    cache = cache_settings(architecture, cached_type(whole, of_export))
+    least = architecture.least_expert_part
     return {
         "architecture": architecture.name,
         "parameters_billion": round(total / _BILLION, 2),
@@ -90,7 +93,7 @@ def describe(configuration: object, exported: object = None) -> dict[str, Any]:
         "head_size": shape.heads.size,
         "attention": "gqa" if architecture.attention == "gqa" else "mla",
         "cached_layers": as_data(cached_layers(shape)),
-        "cache": cache_settings(architecture, cached_type(whole, of_export)),
+        **({"cache": cache} if cache else {}),
         "experts": shape.experts.count if shape.experts else 0,
         "feed_forward_size": shape.experts.width if shape.experts else shape.dense_width,
         "weight_type": sizes.scheme.weight_type,
@@ -98,8 +101,17 @@ def describe(configuration: object, exported: object = None) -> dict[str, Any]:
         "quantisation_method": quantisation_method(whole, of_export) if sizes.scheme is not PLAIN else "",
         "weight_bytes": sizes.total + _PLAIN_BYTES * vision_parameters,
         "expert_weight_bytes": sizes.experts,
-        "kv_weight_bytes": sizes.heads,
-        "replicated_weight_bytes": sizes.whole,
+        "less_divided": [
+            {
+                "parts": each.parts,
+                "matrix_bytes": each.matrix_bytes,
+                "other_bytes": each.other_bytes + of_vision,
+            }
+            if each.parts == 1
+            else {"parts": each.parts, "matrix_bytes": each.matrix_bytes}
+            for each in sizes.less_divided
+        ],
+        **({"least_expert_part": least} if least else {}),
         "matrix_parameters": sum(each.parameters for each in modules.matrices),
         "predicted_layers": len(shape.predicted),
         "prediction_weight_bytes": predicted_sizes.total,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from inference_catalog.configurations.config_fields import Architecture, ConfigFields
 from inference_catalog.configurations.layer_kinds import FeedForwardKind
-from inference_catalog.configurations.layer_parts import Part, WeightModule
+from inference_catalog.configurations.layer_parts import LayerPart, WeightModule
 from inference_contracts.records import dataclass
 
 _SHARED_WIDTHS = ("moe_shared_expert_intermediate_size",)
@@ -61,7 +61,7 @@ def feed_forward_part(
     like: int,
     *,
     double: bool = False,
-) -> Part:
+) -> LayerPart:
     """Return the network of a layer.
 
     Parameters
@@ -78,7 +78,7 @@ def feed_forward_part(
         Whether a network without experts is twice as wide.
     """
     if kind == "none":
-        return Part()
+        return LayerPart()
     experts, hidden = networks.experts, networks.hidden_size
     has_experts = experts is not None and experts.layers[like]
     found: list[WeightModule] = []
@@ -89,7 +89,7 @@ def feed_forward_part(
         found += _network(path, hidden * width, architecture)
         biases = width + hidden if architecture.has_biases else 0
     if experts is None or not has_experts:
-        return Part(tuple(found), biases)
+        return LayerPart(tuple(found), biases)
     path = f"{architecture.feed_forward}." if architecture.feed_forward else ""
     size = experts.latent_size or hidden
     found += _network(f"{path}experts.0", experts.count * size * experts.width, architecture, is_expert=True)
@@ -102,10 +102,10 @@ def feed_forward_part(
     divided = experts.count * (2 * experts.width + hidden) if architecture.expert_bias else 0
     if experts.latent_size and architecture.latent_names:
         down, up = architecture.latent_names
-        found += [WeightModule(f"{path}{name}", hidden * size, split="none") for name in (down, up)]
+        found += [WeightModule(f"{path}{name}", hidden * size, parts=1) for name in (down, up)]
     elif experts.latent_size:
         whole += 2 * hidden * size
-    return Part(tuple(found), whole + divided, whole)
+    return LayerPart(tuple(found), whole + divided, whole)
 
 
 def _network(

@@ -3,14 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Literal
 
 from inference_catalog.cached_layers import CachedLayers
 from inference_contracts.records import dataclass
-
-Split = Literal["all", "heads", "none"]
-"""How tensor parallelism divides a matrix: into as many parts as devices, by KV heads (a device has at least
-one), or not at all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,14 +18,14 @@ class WeightModule:
     """Its parameters, of all experts together for the matrix of experts."""
     is_expert: bool = False
     """Whether it belongs to routed experts."""
-    split: Split = "all"
-    """How tensor parallelism divides it."""
+    parts: int = 0
+    """Most parts into which tensor parallelism divides it, such as KV heads; 0 if as many as devices."""
     is_output: bool = False
     """Whether it is the output layer, which stays in 16 bits unless a list of layers names it."""
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class LayerPart:
     """A part of a layer, or a whole layer."""
 
     matrices: tuple[WeightModule, ...] = ()
@@ -43,19 +38,23 @@ class Part:
     """What one layer caches; empty for a part without attention."""
 
 
-def matrices(path: str, **sizes: int) -> tuple[WeightModule, ...]:
+def matrices(path: str, *, kv_heads: int = 0, **sizes: int) -> tuple[WeightModule, ...]:
     """Return the matrices of a module.
 
     Parameters
     ----------
     path
         Name of the module in its layer, such as ``self_attn``; empty if the matrices stand in the layer.
+    kv_heads
+        Heads of its keys and values, of which a device has at least one; 0 if it has no such projections.
     sizes
         Parameters by the matrix's name. Those without parameters are left out.
     """
     start = f"{path}." if path else ""
     return tuple(
-        WeightModule(f"{start}{name}", size, split=_split(path, name)) for name, size in sizes.items() if size
+        WeightModule(f"{start}{name}", size, parts=_parts(path, name, kv_heads))
+        for name, size in sizes.items()
+        if size
     )
 
 
@@ -70,6 +69,8 @@ _WHOLE = frozenset(
         "index_k_proj",
         "index_q_proj",
         "kv_a_proj_with_mqa",
+        "per_layer_input_gate",
+        "per_layer_projection",
         "q_a_proj",
         "wkv",
         "wq_a",
@@ -77,16 +78,16 @@ _WHOLE = frozenset(
 )
 
 
-def _split(path: str, name: str) -> Split:
+def _parts(path: str, name: str, kv_heads: int) -> int:
     if name in _WHOLE or not _WHOLE.isdisjoint(path.split(".")) or "indexer" in path.split("."):
-        return "none"
-    return "heads" if name in _BY_HEADS else "all"
+        return 1
+    return kv_heads if name in _BY_HEADS else 0
 
 
-def joined(parts: Iterable[Part]) -> Part:
+def joined(parts: Iterable[LayerPart]) -> LayerPart:
     """Return the parts of a layer as one."""
     each = tuple(parts)
-    return Part(
+    return LayerPart(
         tuple(matrix for part in each for matrix in part.matrices),
         sum(part.plain for part in each),
         sum(part.whole for part in each),

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
 
 from inference_catalog.configurations.config_fields import ConfigFields
-from inference_catalog.configurations.layer_parts import Split, WeightModule
+from inference_catalog.configurations.layer_parts import WeightModule
 from inference_catalog.configurations.weight_modules import WeightModules
 from inference_catalog.configurations.weight_schemes import (
     MXFP4,
@@ -19,6 +19,7 @@ from inference_catalog.configurations.weight_schemes import (
     modelopt_scheme,
     packed_scheme,
 )
+from inference_catalog.model import LessDivided
 from inference_contracts.records import dataclass
 
 _REGULAR = "re:"
@@ -97,6 +98,9 @@ def _without_wrapper(pattern: str) -> str:
 _PLAIN_BYTES = 2
 _IGNORED_FIELDS = ("ignored_layers", "modules_to_not_convert", "ignore", "exclude_modules")
 
+#: ``model_type`` of the files of DeepSeek V4.
+_DEEPSEEK_V4 = "deepseek_v4"
+
 SchemeOf = Callable[[WeightModule], WeightScheme]
 
 
@@ -110,29 +114,32 @@ class WeightSizes:
     """Bytes of all weights of the language model."""
     experts: int
     """Bytes of routed experts."""
-    heads: int
-    whole: int
-    """`heads`, `whole`: Bytes of the projections to KV heads, and of what every device holds whole."""
+    less_divided: tuple[LessDivided, ...]
+    """What is divided into at most some number of parts."""
 
 
 def weight_sizes(modules: WeightModules, scheme_of: SchemeOf) -> WeightSizes:
     """Add up the weights of a model."""
     total, experts = float(_PLAIN_BYTES * modules.other_parameters), 0.0
-    parts: dict[Split, float] = {"heads": 0.0, "none": float(_PLAIN_BYTES * modules.whole_parameters)}
+    parts: dict[int, float] = {1: 0.0}
     parameters: dict[WeightScheme, int] = {}
     for module in modules.matrices:
         scheme = scheme_of(module)
         size = module.parameters * scheme.bytes_per_weight
         total += size
         experts += size if module.is_expert else 0
-        parts[module.split] = parts.get(module.split, 0.0) + size
+        parts[module.parts] = parts.get(module.parts, 0.0) + size
         parameters[scheme] = parameters.get(scheme, 0) + module.parameters
     total += modules.output.parameters * scheme_of(modules.output).bytes_per_weight
     quantised = {scheme: count for scheme, count in parameters.items() if scheme is not PLAIN}
     maximum = max(quantised, key=lambda scheme: quantised[scheme], default=PLAIN)
-    return WeightSizes(
-        maximum, round(total), round(experts), heads=round(parts["heads"]), whole=round(parts["none"])
+    whole = _PLAIN_BYTES * modules.whole_parameters
+    less_divided = tuple(
+        LessDivided(number, round(size), whole if number == 1 else 0)
+        for number, size in sorted(parts.items())
+        if number
     )
+    return WeightSizes(maximum, round(total), round(experts), less_divided)
 
 
 def read_scheme(whole: ConfigFields, exported: ConfigFields | None) -> SchemeOf:
@@ -170,6 +177,8 @@ def quantisation_method(whole: ConfigFields, exported: ConfigFields | None) -> s
         ModelOpt's ``hf_quant_config.json`` beside it; None without one.
     """
     settings = _settings(whole)
+    if settings and settings.has("moe_quant_algo"):
+        return "modelopt"  # it wrote the experts; `fp8` is the method of the other layers
     method = _method(settings) if settings else ("modelopt" if exported else None)
     # ModelOpt's name for files with weights in 4 bits; its other files have `modelopt`.
     return "modelopt" if method == "modelopt_fp4" else str(method or "")
@@ -230,8 +239,11 @@ def _of_experts(whole: ConfigFields, settings: ConfigFields, scheme_of: SchemeOf
     """Return the schemes of a checkpoint in FP8 whose experts have fewer bits (DeepSeek V4).
 
     ``models/deepseek_v4/quant_config.py`` of vLLM 0.31.0 reads ``moe_quant_algo`` beside the method, and
-    ``expert_dtype`` in the file.
+    ``expert_dtype`` in the file, and both only of files of its own type. Other types of file, such as the
+    ``deepseek_ref`` of conversions to FP8, have experts in FP8.
     """
+    if whole.value("model_type") not in (None, _DEEPSEEK_V4):
+        return scheme_of
     if settings.has("moe_quant_algo"):
         own = modelopt_scheme(settings, "moe_quant_algo")
     elif whole.value("expert_dtype") == "fp4":

@@ -15,7 +15,7 @@ from inference_catalog.configurations.layer_kinds import (
     letter_kinds,
     read_kinds,
 )
-from inference_catalog.configurations.layer_parts import Part, joined, matrices
+from inference_catalog.configurations.layer_parts import LayerPart, joined, matrices
 from inference_catalog.configurations.mixers import mixer_part
 from inference_catalog.configurations.mixers.grouped import Heads, read_heads
 from inference_catalog.configurations.mixers.latent import (
@@ -47,9 +47,9 @@ class TextShape:
     dense_width: int
     experts: Experts | None
     context_length: int
-    parts: tuple[Part, ...]
+    parts: tuple[LayerPart, ...]
     """What each layer holds."""
-    predicted: tuple[Part, ...]
+    predicted: tuple[LayerPart, ...]
     """What each layer for multi-token prediction holds."""
     tables: int
     """Parameters of embeddings and the last norm, and of the classifier of a model that has one."""
@@ -116,11 +116,11 @@ class _Layers:
         self._networks, self._kinds = networks, kinds
         self._inputs = _inputs_of_layers(fields)
 
-    def layer(self, index: int) -> Part:
+    def layer(self, index: int) -> LayerPart:
         """Return what a layer holds."""
         return self._part(index, min(index, len(self._kinds) - 1), self._kinds[index])
 
-    def prediction(self, index: int) -> Part:
+    def prediction(self, index: int) -> LayerPart:
         """Return a layer for multi-token prediction.
 
         It is a layer like the last one, or those of ``mtp_layers_block_type``, behind a projection of two
@@ -135,9 +135,9 @@ class _Layers:
         parts = [self._part(index, like, each) for each in kinds]
         # The norms of the layer are among the five.
         further = 2 * hidden * hidden + (5 - 2 * len(parts)) * hidden
-        return joined([*parts, Part((), further, further)])
+        return joined([*parts, LayerPart((), further, further)])
 
-    def _part(self, index: int, like: int, kinds: Kinds) -> Part:
+    def _part(self, index: int, like: int, kinds: Kinds) -> LayerPart:
         fields, architecture = self._fields, self._architecture
         kind, network = kinds
         shared = fields.number("num_kv_shared_layers", default=0, minimum=0, null=True)
@@ -151,7 +151,7 @@ class _Layers:
             [
                 mixer_part(fields, architecture, kind, index),
                 feed_forward_part(self._networks, architecture, network, like, double=is_double),
-                Part(gates, own, own),
+                LayerPart(gates, own, own),
             ]
         )
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from inference_catalog.configurations.config_fields import Architecture
-from inference_catalog.configurations.layer_parts import Part, WeightModule
+from inference_catalog.configurations.layer_parts import LayerPart, WeightModule
 from inference_catalog.configurations.text_shape import TextShape
 from inference_contracts.records import dataclass
 
@@ -39,9 +39,12 @@ class WeightModules:
 def language_modules(shape: TextShape, architecture: Architecture) -> WeightModules:
     """List the parameters that an engine loads, without layers for multi-token prediction."""
     return WeightModules(
-        tuple(_named(shape.parts, f"{architecture.prefix}.layers".removeprefix("."), 0)),
+        tuple(
+            replace(each, parts=1) if architecture.whole_layers else each
+            for each in _named(shape.parts, f"{architecture.prefix}.layers".removeprefix("."), 0)
+        ),
         shape.tables + sum(part.plain for part in shape.parts),
-        sum(part.whole for part in shape.parts),
+        sum(part.plain if architecture.whole_layers else part.whole for part in shape.parts),
         WeightModule("lm_head", shape.output, is_output=True),
     )
 
@@ -58,7 +61,7 @@ def prediction_modules(shape: TextShape, architecture: Architecture) -> WeightMo
     )
 
 
-def _named(parts: Iterable[Part], path: str, first: int) -> Iterable[WeightModule]:
+def _named(parts: Iterable[LayerPart], path: str, first: int) -> Iterable[WeightModule]:
     for index, part in enumerate(parts, first):
         for each in part.matrices:
             yield replace(each, name=f"{path}.{index}.{each.name}")

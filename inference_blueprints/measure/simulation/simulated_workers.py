@@ -8,6 +8,8 @@ from pathlib import Path
 import numpy
 
 import inference_catalog as catalog
+from inference_blueprints.serving.engines.worker_sizing import worker_memory
+from inference_blueprints.serving.estimates.cache_tiers import whole_kv_bytes_per_token
 from inference_blueprints.serving.performance import ProfileFinder, speeds, transfer_bytes_per_second
 from inference_blueprints.serving.resolved import ResolvedWorkers
 from inference_blueprints.serving.stacks import STACKS
@@ -89,7 +91,8 @@ class SimulatedWorkers:
     profile: LatencyProfile | None
     """Their latency profile. None if nothing was measured."""
     kv_bytes_per_token: int
-    """KV cache per token on all devices of a worker together, in bytes."""
+    """KV cache of a token on all devices of a worker, without copies, as the plan's memory counts it: a mean
+    over the tokens of a mean request, in bytes."""
     transfer_bytes_per_second: float | None
     """Transfer rate of KV cache between the roles. None for aggregated workers."""
 
@@ -121,6 +124,6 @@ def _workers(
         replicas=process.maximum,
         settings=process.engine,
         profile=speeds(resolved, profile_of),
-        kv_bytes_per_token=round(resolved.shape.kv_bytes_per_token()),
+        kv_bytes_per_token=round(whole_kv_bytes_per_token(resolved, worker_memory(resolved))),
         transfer_bytes_per_second=rate,
     )

@@ -46,9 +46,12 @@ def kept_tokens(resolved: ResolvedWorkers, memory: MemoryEstimate, block_size: i
 
 
 def whole_kv_bytes_per_token(resolved: ResolvedWorkers, memory: MemoryEstimate) -> float:
-    """Return the KV cache of a token on all devices of a worker, without copies, in bytes."""
+    """Return the KV cache of a token on all devices of a worker, without copies, in bytes.
+
+    Latent attention is stored whole on every device of a stage. A stage of a pipeline holds its own layers.
+    """
     copies = 1 if resolved.shape.attention == "mla" else resolved.tensor_parallel_size
-    return memory.kv_bytes_per_token * copies
+    return memory.kv_bytes_per_token * copies * resolved.pipeline_parallel_size
 
 
 def shared_memory_mib(resolved: ResolvedWorkers, memory_mib: int) -> int:

@@ -31,11 +31,6 @@ STRANGE: tuple[Any, ...] = (None, "x", [], {"a": 1}, 1000)
 FACTS = {"answer_format": None, "gated": False, "licence": "MIT", "source": "a test: none"}
 
 
-#: Models of which a device holds more whole than is counted: the part for images and sound, the tables of
-#: Gemma 4 that give each layer an input of its own, and the heads of small states.
-DIVIDED_LESS = frozenset({"codestral-mamba", "gemma-4-e4b", "google/gemma-4-26B-A4B", "kimi-linear-48b"})
-
-
 def counted(model: dict[str, Any]) -> catalog.Model:
     return model_entry(model["name"], describe(model["configuration"]) | FACTS, Path("model.json"))
 
@@ -56,10 +51,7 @@ def test_weights_are_those_that_vllm_allocates(model: dict[str, Any]) -> None:
     for each in model["allocated"]:
         size = each["tensorParallelSize"]
         held = entry.rank_weight_bytes(size, 1, expert_padding(entry, CacheUse(rule="vllm")))
-        if size > 1 and model["name"] in DIVIDED_LESS:
-            assert held <= each["weightBytes"] * 1.01
-        else:
-            assert held == pytest.approx(each["weightBytes"], rel=0.01)
+        assert held == pytest.approx(each["weightBytes"], rel=0.01)
 
 
 @pytest.mark.parametrize(("model", "allocated"), ON_DEVICES, ids=named)
@@ -106,6 +98,28 @@ def test_a_class_decides_about_its_cache_as_a_whole(name: str, settings: dict[st
     cache = counted(next(model for model in ALLOCATED if model["name"] == name)).cache
     assert {key: getattr(cache, key) for key in settings} == settings
     assert counted(ALLOCATED[0]).cache == CacheSettings()
+
+
+V4 = next(model for model in ALLOCATED if model["name"] == "deepseek-ai/DeepSeek-V4-Flash")
+
+
+@pytest.mark.parametrize(
+    ("model_type", "settings", "weight_type", "tool"),
+    [
+        ("deepseek_v4", {}, "mxfp4", "fp8"),
+        ("deepseek_v4", {"moe_quant_algo": "NVFP4"}, "nvfp4", "modelopt"),
+        ("deepseek_ref", {}, "fp8", "fp8"),
+    ],
+    ids=["published", "ModelOpt", "converted to FP8"],
+)
+def test_experts_of_deepseek_v4_have_the_type_that_engines_take(
+    model_type: str, settings: dict[str, str], weight_type: str, tool: str
+) -> None:
+    """FP8 is the method of the other layers."""
+    changed = deepcopy(V4["configuration"]) | {"model_type": model_type}
+    changed["quantization_config"] |= settings
+    entry = counted({"name": V4["name"], "configuration": changed})
+    assert (entry.weight_type, entry.quantisation_method) == (weight_type, tool)
 
 
 def test_an_encoder_caches_nothing() -> None:

@@ -15,9 +15,6 @@ from inference_catalog.weight_rules import expert_padding
 from tests.unit.catalog.recorded_layers import case_name, cases, counted
 
 CASES = cases()
-#: Of these, devices hold more whole than is counted: vLLM runs Persimmon by transformers' class, which has no
-#: plan to divide it, and does not divide the part of Gemma 4 that reads images.
-_DIVIDED_LESS = ("PersimmonForCausalLM", "google/gemma-4-", "nvidia/Gemma-4-")
 #: vLLM schedules a step while another runs.
 _STEPS_AT_A_TIME = 2
 
@@ -45,7 +42,4 @@ def test_requests_take_what_vllm_admits_them_with(group: str, case: dict[str, An
 def test_devices_hold_the_weights_that_vllm_allocates(group: str, case: dict[str, Any]) -> None:
     model = counted(group, case["name"])
     held = model.rank_weight_bytes(case["tp"], 1, expert_padding(model, use_of(case, case["sm"][0])))
-    if case["tp"] > 1 and case["name"].startswith(_DIVIDED_LESS):
-        assert held <= case["weights"] * 1.01
-    else:
-        assert held == pytest.approx(case["weights"], rel=0.01)
+    assert held == pytest.approx(case["weights"], rel=0.01)

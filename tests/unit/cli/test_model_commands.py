@@ -144,7 +144,7 @@ def test_a_class_that_is_not_counted_is_taken_with_its_layers(file: Path, tmp_pa
     shown = '[{"count": 36, "kind": "full", "kvHeads": 8, "headSize": 128}]'
     assert "'Lfm2ForCausalLM', which is not counted here; vllm " in refused.err
     assert shown in refused.err
-    assert "--layers layers.json` --weights-gib GIB" in refused.err
+    assert "--layers layers.json --weights-gib GIB`" in refused.err
     (tmp_path / "layers.json").write_text(shown)
     assert "got some layers and None GiB" in add("--name", "acme/Acme-8B", "--layers", "layers.json").err
     index = {"metadata": {"total_size": 15 * 1024**3}, "weight_map": {}}

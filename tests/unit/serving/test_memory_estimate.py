@@ -90,7 +90,7 @@ def small(**changes: Any) -> catalog.Model:
         "head_size": 100,
         "cached_layers": (cached,),
     }
-    weights = {"weight_bytes": 8_000_000, "replicated_weight_bytes": 0, "kv_weight_bytes": 0}
+    weights = {"weight_bytes": 8_000_000, "less_divided": ()}
     return dataclasses.replace(catalog.model("Qwen/Qwen3-8B"), **shape | weights | changes)
 
 

@@ -7,14 +7,14 @@ from types import MappingProxyType
 
 from inference_catalog.configurations.config_fields import Architecture, ConfigFields
 from inference_catalog.configurations.layer_kinds import AttentionKind
-from inference_catalog.configurations.layer_parts import Part
+from inference_catalog.configurations.layer_parts import LayerPart
 from inference_catalog.configurations.mixers.delta import gated_delta, kimi_delta
 from inference_catalog.configurations.mixers.grouped import grouped
 from inference_catalog.configurations.mixers.latent import latent
 from inference_catalog.configurations.mixers.mamba import mamba, mamba2
 from inference_catalog.configurations.mixers.packed import packed
 
-Reader = Callable[[ConfigFields, Architecture, AttentionKind, int], Part]
+Reader = Callable[[ConfigFields, Architecture, AttentionKind, int], LayerPart]
 """Reads the layer of a number, from 0."""
 
 _ATTENTION: Mapping[str, Reader] = MappingProxyType({"gqa": grouped, "mla": latent, "packed": packed})
@@ -23,7 +23,9 @@ _STATES: Mapping[str, Reader] = MappingProxyType(
 )
 
 
-def mixer_part(fields: ConfigFields, architecture: Architecture, kind: AttentionKind, index: int) -> Part:
+def mixer_part(
+    fields: ConfigFields, architecture: Architecture, kind: AttentionKind, index: int
+) -> LayerPart:
     """Return what a layer holds to mix tokens. Problems are added to the fields.
 
     Parameters
@@ -38,6 +40,6 @@ def mixer_part(fields: ConfigFields, architecture: Architecture, kind: Attention
         Its number, from 0.
     """
     if kind == "none":
-        return Part()
+        return LayerPart()
     reader = _STATES[architecture.state] if kind == "state" else _ATTENTION[architecture.attention]
     return reader(fields, architecture, kind, index)

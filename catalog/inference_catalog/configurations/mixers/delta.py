@@ -5,11 +5,13 @@ from __future__ import annotations
 from inference_catalog.cached_layers import CachedLayers, LayerState
 from inference_catalog.configurations.config_fields import Architecture, ConfigFields
 from inference_catalog.configurations.layer_kinds import AttentionKind
-from inference_catalog.configurations.layer_parts import Part, matrices
+from inference_catalog.configurations.layer_parts import LayerPart, matrices
 from inference_catalog.configurations.mixers.mamba import PLAIN_BYTES, state_bytes
 
 
-def gated_delta(fields: ConfigFields, architecture: Architecture, kind: AttentionKind, index: int) -> Part:
+def gated_delta(
+    fields: ConfigFields, architecture: Architecture, kind: AttentionKind, index: int
+) -> LayerPart:
     """Return a layer of Qwen3-Next or Qwen3.5 (``qwen3_next.py`` of vLLM 0.31.0)."""
     del kind, index
     hidden = fields.number("hidden_size")
@@ -27,16 +29,18 @@ def gated_delta(fields: ConfigFields, architecture: Architecture, kind: Attentio
         LayerState((kernel - 1) * (2 * keys + values), PLAIN_BYTES),
         LayerState(values * fields.number("linear_key_head_dim"), state_bytes(fields)),
     )
-    return Part(found, plain, cached=(CachedLayers(1, "state", states=states),))
+    return LayerPart(found, plain, cached=(CachedLayers(1, "state", states=states),))
 
 
-def kimi_delta(fields: ConfigFields, architecture: Architecture, kind: AttentionKind, index: int) -> Part:
+def kimi_delta(
+    fields: ConfigFields, architecture: Architecture, kind: AttentionKind, index: int
+) -> LayerPart:
     """Return a layer of Kimi Linear or Kimi K3 (``models/kimi_k3`` of vLLM 0.31.0)."""
     del kind, index
     hidden = fields.number("hidden_size")
     section = fields.section("linear_attn_config")
     if section is None:
-        return Part()
+        return LayerPart()
     heads, size = section.number("num_heads"), section.number("head_dim")
     width, kernel = heads * size, section.number("short_conv_kernel_size", default=4)
     full = section.flag("use_full_rank_gate")
@@ -58,4 +62,4 @@ def kimi_delta(fields: ConfigFields, architecture: Architecture, kind: Attention
         LayerState((kernel - 1) * 3 * width, PLAIN_BYTES),
         LayerState(width * size, 2 * PLAIN_BYTES),
     )
-    return Part(found, plain, cached=(CachedLayers(1, "state", states=states),))
+    return LayerPart(found, plain, cached=(CachedLayers(1, "state", states=states),))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from inference_catalog.cached_layers import CachedLayers
 from inference_catalog.configurations.config_fields import Architecture, ConfigFields
 from inference_catalog.configurations.layer_kinds import AttentionKind
-from inference_catalog.configurations.layer_parts import Part, matrices
+from inference_catalog.configurations.layer_parts import LayerPart, matrices
 from inference_contracts.records import dataclass
 
 _PLAIN_BYTES = 2
@@ -65,7 +65,7 @@ def read_heads(fields: ConfigFields, architecture: Architecture, kind: Attention
     return Heads(queries, keys, size, 0 if values == size else values)
 
 
-def grouped(fields: ConfigFields, architecture: Architecture, kind: AttentionKind, index: int) -> Part:
+def grouped(fields: ConfigFields, architecture: Architecture, kind: AttentionKind, index: int) -> LayerPart:
     """Return the attention of a layer; the last ``num_kv_shared_layers`` read what earlier ones cache."""
     heads, hidden = read_heads(fields, architecture, kind), fields.number("hidden_size")
     shared = fields.number("num_kv_shared_layers", default=0, minimum=0, null=True)
@@ -74,6 +74,7 @@ def grouped(fields: ConfigFields, architecture: Architecture, kind: AttentionKin
     key, value = (0, 0) if shares else (hidden * heads.keys * heads.size, hidden * heads.keys * heads.values)
     found = matrices(
         architecture.attention_path,
+        kv_heads=heads.keys,
         q_proj=gate * hidden * heads.queries * heads.size,
         k_proj=key,
         v_proj=value,
@@ -84,13 +85,15 @@ def grouped(fields: ConfigFields, architecture: Architecture, kind: AttentionKin
         plain = (heads.queries + 2 * heads.keys) * heads.size
         plain += hidden if architecture.bias == "qkvo" else 0
     if architecture.encoder or shares:
-        return Part(found, plain, cached=() if architecture.encoder else (CachedLayers(1, "none"),))
+        return LayerPart(found, plain, cached=() if architecture.encoder else (CachedLayers(1, "none"),))
     own = _cached(fields, kind, heads)
     sparse = fields.section("sparse_attention_config")
     chosen = sparse.items("sparse_attention_freq", int) if sparse else []
     if sparse and chosen and chosen[min(index, len(chosen) - 1)]:
-        return _with_index(Part(found, plain, cached=(own,)), sparse, architecture.attention_path, hidden)
-    return Part(found, plain, cached=(own,))
+        return _with_index(
+            LayerPart(found, plain, cached=(own,)), sparse, architecture.attention_path, hidden
+        )
+    return LayerPart(found, plain, cached=(own,))
 
 
 def _cached(fields: ConfigFields, kind: AttentionKind, heads: Heads) -> CachedLayers:
@@ -108,11 +111,11 @@ def _cached(fields: ConfigFields, kind: AttentionKind, heads: Heads) -> CachedLa
     )
 
 
-def _with_index(part: Part, sparse: ConfigFields, path: str, hidden: int) -> Part:
+def _with_index(part: LayerPart, sparse: ConfigFields, path: str, hidden: int) -> LayerPart:
     """Add the projections and the cache of MiniMax's index, which is one key per token in 16 bits."""
     size, heads = sparse.number("sparse_index_dim"), sparse.number("sparse_num_index_heads")
     found = matrices(path, index_q_proj=hidden * heads * size, index_k_proj=hidden * size)
     keys = CachedLayers(
         1, "latent", head_size=size, fixed_bytes=_PLAIN_BYTES * size, block=_SPARSE_BLOCK, own=False
     )
-    return Part(part.matrices + found, part.plain, part.whole, (*part.cached, keys))
+    return LayerPart(part.matrices + found, part.plain, part.whole, (*part.cached, keys))

@@ -7,7 +7,7 @@ import math
 from inference_catalog.cached_layers import CachedLayers
 from inference_catalog.configurations.config_fields import Architecture, ConfigFields
 from inference_catalog.configurations.layer_kinds import AttentionKind
-from inference_catalog.configurations.layer_parts import Part, WeightModule, matrices
+from inference_catalog.configurations.layer_parts import LayerPart, WeightModule, matrices
 from inference_contracts.records import dataclass
 
 #: Scales of the keys of an indexer and of packed latent vectors: four bytes per 128 values.
@@ -64,7 +64,7 @@ def read_indexer(fields: ConfigFields) -> Indexer | None:
     )
 
 
-def latent(fields: ConfigFields, architecture: Architecture, kind: AttentionKind, index: int) -> Part:
+def latent(fields: ConfigFields, architecture: Architecture, kind: AttentionKind, index: int) -> LayerPart:
     """Return the attention of a layer."""
     del kind
     sizes, indexer = read_latent(fields), read_indexer(fields)
@@ -84,13 +84,13 @@ def latent(fields: ConfigFields, architecture: Architecture, kind: AttentionKind
     if architecture.whole_keys:
         # Values are padded to the length of keys (``minicpm3.py`` of vLLM 0.31.0).
         whole = CachedLayers(1, "full", kv_heads=heads, head_size=sizes.plain_size + sizes.rope_size)
-        return Part(found, 0, cached=(whole,))
+        return LayerPart(found, 0, cached=(whole,))
     if indexer is None:
-        return Part(found, 0, cached=(CachedLayers(1, "latent", head_size=size),))
+        return LayerPart(found, 0, cached=(CachedLayers(1, "latent", head_size=size),))
     vectors = CachedLayers(1, "latent", head_size=size, packed_bytes=_packed(sizes), block=_SPARSE_BLOCK)
     if not indexer.layers[min(index, len(indexer.layers) - 1)]:
-        return Part(found, 0, cached=(vectors,))
-    return Part(
+        return LayerPart(found, 0, cached=(vectors,))
+    return LayerPart(
         found + _index_matrices(architecture.attention_path, hidden, sizes, indexer),
         hidden * indexer.heads,
         hidden * indexer.heads,

@@ -7,7 +7,7 @@ import math
 from inference_catalog.cached_layers import CachedLayers, LayerState
 from inference_catalog.configurations.config_fields import Architecture, ConfigFields
 from inference_catalog.configurations.layer_kinds import AttentionKind
-from inference_catalog.configurations.layer_parts import Part, matrices
+from inference_catalog.configurations.layer_parts import LayerPart, WeightModule, matrices
 
 PLAIN_BYTES = 2
 _TYPES = {"float32": 4, "bfloat16": 2, "float16": 2, "auto": 2}
@@ -22,7 +22,7 @@ def state_bytes(fields: ConfigFields) -> int:
     return _TYPES.get(str(given), PLAIN_BYTES)
 
 
-def mamba(fields: ConfigFields, architecture: Architecture, kind: AttentionKind, index: int) -> Part:
+def mamba(fields: ConfigFields, architecture: Architecture, kind: AttentionKind, index: int) -> LayerPart:
     """Return a layer of Mamba (``mamba_mixer.py`` of vLLM 0.31.0)."""
     del kind, index
     hidden = fields.number("hidden_size")
@@ -43,7 +43,7 @@ def mamba(fields: ConfigFields, architecture: Architecture, kind: AttentionKind,
     # The decay is in 32 bits.
     plain = inner * (kernel + 1) + inner + 2 * inner * state + inner
     states = (LayerState((kernel - 1) * inner, PLAIN_BYTES), LayerState(inner * state, state_bytes(fields)))
-    return Part(found, plain, cached=(CachedLayers(1, "state", states=states),))
+    return LayerPart(found, plain, cached=(CachedLayers(1, "state", states=states),))
 
 
 def _rank(fields: ConfigFields, hidden: int) -> int:
@@ -54,7 +54,7 @@ def _rank(fields: ConfigFields, hidden: int) -> int:
     return fields.number(name)
 
 
-def mamba2(fields: ConfigFields, architecture: Architecture, kind: AttentionKind, index: int) -> Part:
+def mamba2(fields: ConfigFields, architecture: Architecture, kind: AttentionKind, index: int) -> LayerPart:
     """Return a layer of Mamba 2 (``mamba_mixer2.py`` of vLLM 0.31.0)."""
     del kind, index
     hidden = fields.number("hidden_size")
@@ -70,15 +70,17 @@ def mamba2(fields: ConfigFields, architecture: Architecture, kind: AttentionKind
     state = fields.number("ssm_state_size", "mamba_d_state", "state_size", default=128)
     kernel = fields.number("conv_kernel", "mamba_d_conv", default=4)
     inner, shared = heads * size, 2 * groups * state
-    found = matrices(
-        architecture.state_path, in_proj=hidden * (2 * inner + shared + heads), out_proj=inner * hidden
-    )
+    path = architecture.state_path
+    found = matrices(path, in_proj=hidden * (2 * inner + heads), out_proj=inner * hidden)
+    # Devices beyond the number of groups hold a copy, as of the state.
+    found += (WeightModule(f"{path}.in_proj", hidden * shared, parts=groups),)
     plain = (inner + shared) * (kernel + 1) + inner + 4 * heads
+    whole = shared * (kernel + 1) if groups == 1 else 0
     states = (
         LayerState((kernel - 1) * inner, PLAIN_BYTES, groups=groups, group_values=2 * (kernel - 1) * state),
         LayerState(inner * state, state_bytes(fields)),
     )
-    return Part(found, plain, cached=(CachedLayers(1, "state", states=states),))
+    return LayerPart(found, plain, whole, (CachedLayers(1, "state", states=states),))
 
 
 def _head_size(fields: ConfigFields, hidden: int, heads: int) -> int:

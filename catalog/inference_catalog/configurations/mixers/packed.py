@@ -5,7 +5,7 @@ from __future__ import annotations
 from inference_catalog.cached_layers import CachedLayers
 from inference_catalog.configurations.config_fields import Architecture, ConfigFields
 from inference_catalog.configurations.layer_kinds import AttentionKind
-from inference_catalog.configurations.layer_parts import Part, matrices
+from inference_catalog.configurations.layer_parts import LayerPart, matrices
 from inference_catalog.configurations.mixers.latent import index_keys
 
 _PLAIN_BYTES, _FLOAT_BYTES = 2, 4
@@ -17,7 +17,7 @@ _SCALED = 64
 _FINE = 4
 
 
-def packed(fields: ConfigFields, architecture: Architecture, kind: AttentionKind, index: int) -> Part:
+def packed(fields: ConfigFields, architecture: Architecture, kind: AttentionKind, index: int) -> LayerPart:
     """Return the attention of a layer. ``compress_ratios`` has the tokens per entry; 0 for only a window."""
     del kind
     hidden, heads = fields.number("hidden_size"), fields.number("num_attention_heads")
@@ -39,7 +39,7 @@ def packed(fields: ConfigFields, architecture: Architecture, kind: AttentionKind
     cached = [CachedLayers(1, "window", window=window, fixed_bytes=entry, block=_WINDOW_BLOCK)]
     ratio = _ratio(fields, index)
     if not ratio:
-        return Part(found, plain, plain, tuple(cached))
+        return LayerPart(found, plain, plain, tuple(cached))
     overlap = 2 if ratio <= _FINE else 1
     plain += 2 * overlap * hidden * size
     if ratio <= _FINE:
@@ -51,7 +51,7 @@ def packed(fields: ConfigFields, architecture: Architecture, kind: AttentionKind
         CachedLayers(1, "latent", fixed_bytes=entry, tokens_per_entry=ratio, block=_BLOCK, own=False),
         _compressor(size, ratio, overlap),
     ]
-    return Part(found, plain, plain, tuple(cached))
+    return LayerPart(found, plain, plain, tuple(cached))
 
 
 def _ratio(fields: ConfigFields, index: int) -> int:

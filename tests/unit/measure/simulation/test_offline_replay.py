@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
+import yaml
 
+from inference_blueprints import resources
 from inference_blueprints.loading import load_blueprint
 from inference_blueprints.measure.simulation.offline_replay import (
     MissingProfileError,
@@ -15,8 +18,10 @@ from inference_blueprints.measure.simulation.offline_replay import (
     replay_synthetic,
 )
 from inference_blueprints.measure.simulation.simulated_workers import SimulatedWorkers, simulated_workers
+from inference_blueprints.serving.engines.worker_sizing import worker_memory
 from inference_blueprints.serving.plan import build_plan
-from inference_blueprints.serving.resolved import resolve
+from inference_blueprints.serving.resolved import ResolvedWorkers, resolve
+from inference_blueprints.spec.types import Blueprint
 
 LOAD = SyntheticLoad(input_tokens=3000, output_tokens=20)
 
@@ -54,6 +59,46 @@ def test_the_engines_schedule_like_the_plans(
         assert simulated["backend"] == backend
         assert own.items() <= (simulated.get(backend) or {}).items()
     assert replay_synthetic(others, LOAD, 2.0, 10).requests_per_second > 1
+
+
+def changed(instance_type: str, **model: Any) -> tuple[SimulatedWorkers, ResolvedWorkers]:
+    """Return the workers of the quickstart with another pool and another model."""
+    path = resources.blueprints_directory() / "quickstart-g6e.yaml"
+    document = yaml.safe_load(path.read_text(encoding="utf-8"))
+    [pool], [section] = document["spec"]["pools"], document["spec"]["models"]
+    pool["instanceTypes"] = [instance_type]
+    section["deployments"][0]["aggregated"] |= model.pop("aggregated", {})
+    section |= model
+    blueprint = Blueprint.model_validate(document)
+    [resolved] = resolve(blueprint, 0, 0)
+    [workers] = simulated_workers([resolved], build_plan(blueprint).models[0].deployments[0].workers)
+    return workers, resolved
+
+
+@pytest.mark.parametrize(
+    ("instance_type", "model", "expected"),
+    [
+        ("g6e.2xlarge", {}, 147_456),
+        ("g6e.2xlarge", {"kv_cache_type": "fp8"}, 73_728),
+        (
+            "p5en.48xlarge",
+            {"aggregated": {"tensorParallelSize": 4, "pipelineParallelSize": 2}},
+            147_456,
+        ),
+    ],
+    ids=["16 bits", "FP8", "stages"],
+)
+def test_a_token_of_the_cache_has_the_bytes_of_the_plan(
+    instance_type: str, model: dict[str, Any], expected: int
+) -> None:
+    weights = {"huggingFace": "Qwen/Qwen3-8B"}
+    assert changed(instance_type, weights=weights, **model)[0].kv_bytes_per_token == expected
+
+
+def test_a_cache_with_windows_is_counted_by_the_engine_s_rules() -> None:
+    workers, resolved = changed("g6e.2xlarge", weights={"huggingFace": "openai/gpt-oss-20b"})
+    assert workers.kv_bytes_per_token == round(worker_memory(resolved).kv_bytes_per_token)
+    assert workers.kv_bytes_per_token != round(resolved.shape.kv_bytes_per_token())
 
 
 def test_one_kind_of_worker_moves_no_cache(tmp_path: Path) -> None:
