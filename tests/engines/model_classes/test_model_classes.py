@@ -129,7 +129,9 @@ def _counted(kind: _ClassKind) -> int:
 
 def _reported(running: RunningEngines) -> int:
     """Return the tokens that the engine logged; 0 if it has no cache."""
-    [worker] = [each for each in running.serving.served_processes() if each.process == "worker"]
+    [worker] = [
+        each for each in running.serving.served_processes() if each.name.startswith(("worker", "server"))
+    ]
     found = _LOGGED.findall(Path(worker.log_file).read_text(encoding="utf-8", errors="replace"))
     return int(found[0].replace(",", "")) if found else 0
 
