@@ -82,12 +82,15 @@ def entry_bytes(model: Model, layers: CachedLayers, use: CacheUse) -> float:
     Sparse latent attention in FP8 has two layouts. On compute capability 10.x, engines choose kernels that
     take the plain one, elsewhere the packed one (``_canonicalize_sparse_mla_kv_cache_dtype`` in
     ``layers/attention/mla_attention.py`` of vLLM, ``calculate_mla_kv_cache_dim`` in
-    ``kv_cache_configurator.py`` of SGLang).
+    ``kv_cache_configurator.py`` of SGLang). On 9.0, vLLM's packed layout is for the name ``fp8`` alone: the
+    type of a checkpoint is ``fp8_e4m3``, which ``flashinfer_mla_sparse_sm90.py`` takes, in the plain layout.
     """
     value = KV_CACHE_BYTES[cache_type(model, use)]
     generation = _generation(use)
     # vLLM's kernels for 12.x have only the packed layout, whatever the type.
     packs = value < KV_CACHE_BYTES["auto"] or (generation == _CONSUMER_BLACKWELL and use.rule == "vllm")
+    if use.rule == "vllm" and generation == _HOPPER:
+        packs = use.kv_type == "fp8"
     if layers.packed_bytes and packs and generation not in _PLAIN_LAYOUT:
         return layers.packed_bytes
     return layers.entry_bytes(value, use.tensor_parallel_size)
@@ -151,6 +154,7 @@ def pool_block_bytes(model: Model, use: CacheUse) -> int:
 
 
 _CONSUMER_BLACKWELL = 12
+_HOPPER = 9
 _BLACKWELL = 10
 _PLAIN_LAYOUT = (10, 11)
 

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Sequence
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -28,6 +29,7 @@ from inference_contracts.errors import UserError
 if TYPE_CHECKING:
     from inference_blueprints.loading import LoadedBlueprint
     from inference_blueprints.operate.aws.account import Account
+    from inference_blueprints.operate.changes.process_changes import ProcessChange
     from inference_blueprints.spec.types import Blueprint
 
 CdkArguments = Annotated[
@@ -168,7 +170,11 @@ def deploy(
 
 
 def _deploy_stacks(
-    name_or_path: str, words: list[str], reader: Output, lock: Path | None, deploy_stacks: Callable[..., None]
+    name_or_path: str,
+    words: list[str],
+    reader: Output,
+    lock: Path | None,
+    deploy_stacks: Callable[..., list[ProcessChange]],
 ) -> None:
     """Run `cdk deploy`, and report its result."""
     from rich.console import Console
@@ -182,12 +188,14 @@ def _deploy_stacks(
         if asked is None:
             words = [*words, "--outputs-file", str(file)]
         # Without a terminal the CDK prints its own lines and asks no question.
-        deploy_stacks(words, Console(stderr=True, force_terminal=False))
+        changed = deploy_stacks(words, Console(stderr=True, force_terminal=False))
         outputs = json.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
-    print_json(_deployed(name_or_path, outputs, lock))
+    print_json(_deployed(name_or_path, outputs, lock, changed))
 
 
-def _deployed(name_or_path: str, outputs: dict[str, Any], lock: Path | None) -> dict[str, Any]:
+def _deployed(
+    name_or_path: str, outputs: dict[str, Any], lock: Path | None, changed: Sequence[ProcessChange]
+) -> dict[str, Any]:
     """Return the JSON document of a deployment; `outputs` has the CDK's outputs by stack and by name."""
     from inference_blueprints.loading import load_blueprint
 
@@ -196,6 +204,7 @@ def _deployed(name_or_path: str, outputs: dict[str, Any], lock: Path | None) -> 
         "platform": blueprint.metadata.name,
         "region": blueprint.spec.environment.region,
         "outputs": outputs,
+        "processes": [asdict(each) for each in changed],
         "lock": None if lock is None else str(lock),
     }
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -101,11 +101,16 @@ def _print(proposal: Proposal, results: list[CheckResult]) -> None:
 
 
 def _print_json(proposal: Proposal, results: list[CheckResult]) -> None:
+    from inference_blueprints.operate.changes.process_changes import ProcessResult
+    from inference_blueprints.operate.check_results import CheckResult
     from inference_blueprints.operate.upgrade.upgrade_checks import steps
 
     document = {
         "changes": [asdict(change) for change in proposal.changes],
-        "observations": [asdict(result) for result in results],
+        "processes": [asdict(each.change) for each in results if isinstance(each, ProcessResult)],
+        "observations": [
+            {field.name: getattr(each, field.name) for field in fields(CheckResult)} for each in results
+        ],
         "steps": steps(proposal),
     }
     print_json(document)

@@ -57,6 +57,9 @@ class Architecture:
     """Name of the module that keeps a state."""
     output_gate: bool = False
     """Whether attention has a gate as wide as its queries, unless ``attn_output_gate`` says otherwise."""
+    gate_field: str = ""
+    """Field that says whether attention has a gate (``g_proj``): true or ``per-head`` for a value per head,
+    another text for one per value of a head."""
     feed_forward: str = "mlp"
     """Name of the feed-forward module in a layer of experts; empty if the experts stand in the layer."""
     dense_path: str = "mlp"

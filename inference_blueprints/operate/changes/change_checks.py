@@ -15,6 +15,7 @@ from inference_blueprints.operate.changes.ecs_host_checks import kept_floors, lo
 from inference_blueprints.operate.changes.front_door_checks import moved_days, switched_host_names
 from inference_blueprints.operate.changes.job_checks import denied_roles, resized_jobs, running_jobs
 from inference_blueprints.operate.changes.platform_change import Finding, PlatformChange
+from inference_blueprints.operate.changes.process_changes import changed_processes
 from inference_blueprints.operate.changes.stack_checks import (
     existing_log_groups,
     failed_stacks,
@@ -41,6 +42,7 @@ CHECKS: tuple[Callable[[PlatformChange], Iterator[Finding]], ...] = (
     kept_floors,
     switched_host_names,
     moved_days,
+    changed_processes,
 )
 
 

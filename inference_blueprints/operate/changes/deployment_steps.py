@@ -24,6 +24,7 @@ from inference_blueprints.operate.changes.platform_change import (
     Prepared,
     read_change,
 )
+from inference_blueprints.operate.changes.process_changes import ProcessChange, ProcessResult
 from inference_blueprints.operate.check_results import CheckResult
 from inference_blueprints.operate.cloudformation.cdk_deploy import deploy_assembly, synthesise_for_deploy
 from inference_blueprints.operate.cloudformation.deployed_stacks import settle
@@ -85,7 +86,7 @@ def deploy_in_steps(
     console: Console,
     *,
     expires_existing: bool = False,
-) -> None:
+) -> list[ProcessChange]:
     """Compare what is deployed with what would be, and deploy it if nothing is refused.
 
     A change that would break what runs is held in the first step, and made in the next one when its reason
@@ -98,6 +99,7 @@ def deploy_in_steps(
     arguments: Arguments for ``cdk deploy``.
     console: Console for the findings and the progress.
     expires_existing: Whether the user agrees that objects that exist are deleted by a new rule.
+    Returns: The processes of models that changed.
     Raises UserError if something is refused, with everything that is, before anything is changed; or if the
         deployment fails.
     """
@@ -106,24 +108,27 @@ def deploy_in_steps(
     with readable_errors():
         settle(account.client("cloudformation"), platform, say)
     steps: list[set[str]] = []
+    changed: list[ProcessChange] = []
     while True:
         change = read_change(account, platform, assembly, expires_existing=expires_existing)
         found = check_change(change)
         refuse(found)
+        if not steps:
+            changed = [each.change for each in found if isinstance(each, ProcessResult)]
         held = [finding for finding in found if isinstance(finding, Held)]
         keys = {str(each) for each in held}
         for finding in found:
             if not steps or isinstance(finding, Prepared) or (isinstance(finding, Held) and keys in steps):
                 say(str(finding))
         if keys in steps:
-            return
+            return changed
         for each in found:
             if isinstance(each, Prepared):
                 each.act()
         with _watched(account, platform, name_or_path, change, say):
             _deploy_step(name_or_path, assembly, held, arguments, console)
         if not held:
-            return
+            return changed
         steps.append(keys)
 
 

@@ -9,6 +9,11 @@ from typing import Any
 
 from inference_blueprints.operate.changes.change_checks import check_change
 from inference_blueprints.operate.changes.platform_change import Held, Prepared, read_change
+from inference_blueprints.operate.changes.process_changes import (
+    PROCESS_CHECK,
+    ProcessResult,
+    has_processes,
+)
 from inference_blueprints.operate.check_results import CheckResult, Checks, Severity, run_checks
 from inference_blueprints.operate.kubernetes import connect
 from inference_blueprints.operate.upgrade.proposal import Proposal
@@ -39,8 +44,10 @@ def template_changes(proposal: Proposal) -> Iterator[CheckResult]:
     if proposal.on_ecs and not change.deployed:
         name = proposal.blueprint.metadata.name
         yield CheckResult(CHECK, "ok", f"{name} is not deployed; its first deployment has these versions")
-    elif not found:
+    elif all(isinstance(each, ProcessResult) for each in found):
         yield CheckResult(CHECK, "ok", f"{len(change.deployed)} stacks can be updated in one step")
+    if has_processes(change) and not any(isinstance(each, ProcessResult) for each in found):
+        yield CheckResult(PROCESS_CHECK, "ok", "no process of a model changes, so none restarts")
     for finding in found:
         if isinstance(finding, Held):
             yield CheckResult(CHECK, "warning", f"held by deploy: {finding.stack}: {finding.message}")

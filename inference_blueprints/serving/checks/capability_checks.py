@@ -14,6 +14,7 @@ from inference_blueprints.serving.engines.serving_engine import changed_config, 
 from inference_blueprints.serving.resolved import ResolvedWorkers
 from inference_blueprints.serving.stacks import STACKS
 from inference_blueprints.spec.wording import listing, quote
+from inference_catalog.cache_rules import cache_type
 from inference_catalog.capabilities import (
     EngineSupport,
     SupportAnswer,
@@ -67,6 +68,8 @@ class _Needed:
     """`format`, `tool`: Format of weights, and the tool that quantised them."""
     cache: str = ""
     """Type of the KV cache, if ``format`` is a kind of attention."""
+    is_own_cache: bool = False
+    """Whether the checkpoint or the engine chose this type."""
 
     def answer(self, support: EngineSupport, capability: str) -> SupportAnswer:
         """Return what an engine does with it on a capability."""
@@ -182,8 +185,13 @@ def _needed(resolved: ResolvedWorkers) -> Iterator[_Needed]:
         yield _Needed(_WEIGHTS[weights], weights, tool)
     if not model.makes_images:
         kind = attention_kind(shape)
-        cache = cache_format(ENGINES[model.engine.chosen].kv_cache_type(resolved))
-        yield _Needed(f"{_ATTENTION[kind]} with {_CACHE[cache]}", kind, cache=cache)
+        use = ENGINES[model.engine.chosen].used_cache(resolved, 0)
+        cache = cache_format(cache_type(shape, use))
+        is_own = use.kv_type == "auto" and cache != "16bit"
+        told = ", which 'auto' means here" if is_own else ""
+        yield _Needed(
+            f"{_ATTENTION[kind]} with {_CACHE[cache]}{told}", kind, cache=cache, is_own_cache=is_own
+        )
 
 
 def _remedy(needed: _Needed, resolved: ResolvedWorkers) -> str:
@@ -205,7 +213,9 @@ def _remedy(needed: _Needed, resolved: ResolvedWorkers) -> str:
     ]
     if others:
         ways.append(f"set 'engine: {{{others[0]}: {{}}}}'")
-    if needed.cache and needed.cache != "16bit":
+    if needed.is_own_cache:
+        ways.append("set 'kvCacheType: bf16'")
+    elif needed.cache and needed.cache != "16bit":
         ways.append("leave the type of the KV cache out")
     elif needed.format == "bf16" and support.weights["fp16"].verdict(capability) != "refused":
         ways.append(f"set 'engine: {{{engine}: {{args: {{dtype: half}}}}}}'")

@@ -92,6 +92,7 @@ def test_a_long_request_of_a_shipped_model_is_admitted_as_vllm_admits_it(name: s
     [
         ("vllm", "9.0", "auto", 1152),
         ("vllm", "9.0", "fp8", 656),
+        ("vllm", "9.0", "fp8_e4m3", 576),
         ("vllm", "10.0", "fp8", 576),
         ("vllm", "12.0", "auto", 656),
         ("sglang", "9.0", "auto", 1152),

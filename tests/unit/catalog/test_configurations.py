@@ -149,6 +149,13 @@ def test_layers_that_share_an_indexer_s_choice_cache_nothing_for_it() -> None:
     assert entry_of(shared).index_layers == 2
 
 
+@pytest.mark.parametrize("heads", [[8, 8, 8], [8, 8, 8, 7], [8, 8, 8, 0]])
+def test_heads_of_each_layer_are_one_per_layer_and_divided_by_kv_heads(heads: list[int]) -> None:
+    [problem] = set(problems(DENSE | {"num_attention_heads_per_layer": heads}))
+    assert "num_attention_heads_per_layer" in problem
+    assert "a list of 4 numbers, each a multiple of the 2 KV heads" in problem
+
+
 def test_a_layer_for_prediction_is_a_layer_and_a_projection() -> None:
     entry = entry_of(LATENT)
     layer = (entry.matrix_parameters - entry_of(LATENT | {"num_hidden_layers": 3}).matrix_parameters) * 2

@@ -136,6 +136,23 @@ def test_the_type_of_the_cache_is_checked(found: Callable[..., list[Finding]]) -
     assert found("vllm", latent, "h200", kv_cache_type="fp8") == []
 
 
+def test_the_type_that_a_checkpoint_sets_is_checked(found: Callable[..., list[Finding]]) -> None:
+    """Red if ``auto`` is taken for 16 bits: engines take FP8 of this file."""
+    model = {"huggingFace": "nvidia/DeepSeek-V3.1-NVFP4"}
+    [finding] = found("vllm", model, "a100-80gb")
+    assert "latent attention with a KV cache in FP8, which 'auto' means here" in finding.message
+    assert "set 'kvCacheType: bf16'" in finding.message
+    assert found("vllm", model, "a100-80gb", kv_cache_type="bf16") == []
+
+
+@pytest.mark.parametrize("name", ["nvidia/DeepSeek-V3.2-NVFP4", "nvidia/GLM-5-NVFP4"])
+def test_sparse_attention_with_the_checkpoint_s_type_runs_on_hopper(
+    found: Callable[..., list[Finding]], name: str
+) -> None:
+    """``FLASHINFER_MLA_SPARSE_SM90`` of vLLM 0.31.0 takes fp8_e4m3."""
+    assert found("vllm", {"huggingFace": name}, "h200") == []
+
+
 @pytest.mark.parametrize(
     ("weights", "gpu", "backend", "words"),
     [

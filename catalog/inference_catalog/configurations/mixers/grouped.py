@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from inference_catalog.cached_layers import CachedLayers
 from inference_catalog.configurations.config_fields import Architecture, ConfigFields
 from inference_catalog.configurations.layer_kinds import AttentionKind
@@ -67,7 +69,8 @@ def read_heads(fields: ConfigFields, architecture: Architecture, kind: Attention
 
 def grouped(fields: ConfigFields, architecture: Architecture, kind: AttentionKind, index: int) -> LayerPart:
     """Return the attention of a layer; the last ``num_kv_shared_layers`` read what earlier ones cache."""
-    heads, hidden = read_heads(fields, architecture, kind), fields.number("hidden_size")
+    hidden = fields.number("hidden_size")
+    heads = _of_layer(fields, read_heads(fields, architecture, kind), index)
     shared = fields.number("num_kv_shared_layers", default=0, minimum=0, null=True)
     shares = shared and index >= fields.number("num_hidden_layers") - shared
     gate = 2 if fields.flag("attn_output_gate", default=architecture.output_gate) else 1
@@ -75,6 +78,7 @@ def grouped(fields: ConfigFields, architecture: Architecture, kind: AttentionKin
     found = matrices(
         architecture.attention_path,
         kv_heads=heads.keys,
+        g_proj=hidden * _gate(fields, architecture, heads),
         q_proj=gate * hidden * heads.queries * heads.size,
         k_proj=key,
         v_proj=value,
@@ -94,6 +98,27 @@ def grouped(fields: ConfigFields, architecture: Architecture, kind: AttentionKin
             LayerPart(found, plain, cached=(own,)), sparse, architecture.attention_path, hidden
         )
     return LayerPart(found, plain, cached=(own,))
+
+
+def _of_layer(fields: ConfigFields, heads: Heads, index: int) -> Heads:
+    """Return the heads of one layer, whose queries may have a list of their own (Laguna)."""
+    name = "num_attention_heads_per_layer"
+    listed = fields.items(name, int)
+    if not listed:
+        return heads
+    layers = fields.number("num_hidden_layers")
+    if len(listed) != layers or any(each < 1 or each % heads.keys for each in listed):
+        fields.wrong(name, f"a list of {layers} numbers, each a multiple of the {heads.keys} KV heads")
+        return heads
+    return replace(heads, queries=listed[min(index, layers - 1)])
+
+
+def _gate(fields: ConfigFields, architecture: Architecture, heads: Heads) -> int:
+    """Return the values of a gate behind attention; 0 without one."""
+    given = fields.value(architecture.gate_field) if architecture.gate_field else None
+    if not given:
+        return 0
+    return heads.queries * (1 if given is True or given == "per-head" else heads.values)
 
 
 def _cached(fields: ConfigFields, kind: AttentionKind, heads: Heads) -> CachedLayers:

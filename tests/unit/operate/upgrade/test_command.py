@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
+from typing import cast
 
 import pytest
 from typer.testing import CliRunner, Result
@@ -13,6 +15,7 @@ from inference_blueprints.cli.main import command_line
 from inference_blueprints.loading import load_blueprint
 from inference_blueprints.operate.aws.account import Account
 from inference_blueprints.operate.changes.platform_change import Held, PlatformChange
+from inference_blueprints.operate.changes.process_changes import changed_processes
 from inference_blueprints.operate.ownership import platform_operation
 from inference_blueprints.operate.ownership.platform_table import (
     ConditionFailedError,
@@ -21,9 +24,12 @@ from inference_blueprints.operate.ownership.platform_table import (
     RunningOperation,
 )
 from inference_blueprints.operate.upgrade import upgrade_checks
+from inference_blueprints.operate.versions import keep_lock
 from inference_blueprints.spec.lock.lock import lock_path
 from inference_blueprints.spec.source import shipped
-from inference_contracts.errors import UserError
+from inference_catalog.catalogue import shipped as catalogue
+from inference_contracts.errors import BlueprintError, UserError
+from tests.releases.recorded_releases import recorded_releases
 from tests.unit.operate.upgrade.conftest import MakeCluster
 from tests.unit.operate.upgrade.fake_eks import insight
 
@@ -57,8 +63,8 @@ def table(account: Account, monkeypatch: pytest.MonkeyPatch) -> FakeTable:
     return fake
 
 
-def run(*words: str) -> Result:
-    return CliRunner().invoke(command_line(), ["upgrade", *words])
+def run(*words: str, command: str = "upgrade") -> Result:
+    return CliRunner().invoke(command_line(), [command, *words])
 
 
 def test_the_command_shows_and_writes_only_when_told(
@@ -125,3 +131,64 @@ def test_a_platform_on_ecs_has_the_findings_of_its_templates(
     assert not any("Karpenter" in step or "control plane" in step for step in document["steps"])
     assert lock_path(file).exists()
     assert "runs on ECS: there is no Kubernetes version" in str(run(str(file), "--to", "1.36").exception)
+
+
+def a_former_release(edit: str = "") -> PlatformChange:
+    """Return a deployed platform of a former release, and the same one with an edited argument."""
+    [release] = [each for each in recorded_releases() if each.commit == "95795729"]
+    old = release.templates("ecs-g6e")
+    new = json.loads(json.dumps(old).replace('"--max-num-seqs", "32"', f'"--max-num-seqs", "{edit or 32}"'))
+    return PlatformChange(cast("Account", None), {}, old, new)
+
+
+@pytest.mark.parametrize("edit", ["48", ""])
+def test_the_document_has_the_arguments_that_differ(
+    tmp_path: Path, cluster: MakeCluster, monkeypatch: pytest.MonkeyPatch, edit: str
+) -> None:
+    """A document with other data than the text, or an observation with more fields, turns this red."""
+    file = tmp_path / "mine.yaml"
+    file.write_text(shipped()["ecs-g6e"].read_text())
+    monkeypatch.setattr(upgrade_checks, "read_change", lambda *_arguments: a_former_release(edit))
+    monkeypatch.setattr(upgrade_checks, "check_change", lambda each: list(changed_processes(each)))
+    document = json.loads(run(str(file), "--output", "json").stdout)
+    assert {frozenset(each) for each in document["observations"]} == {
+        frozenset({"check", "severity", "message", "command"})
+    }
+    text = run(str(file)).stdout
+    if not edit:
+        assert document["processes"] == []
+        assert "processes: no process of a model changes, so none restarts" in text
+        return
+    assert document["processes"] == [
+        {
+            "model": "qwen3-8b",
+            "deployment": "main",
+            "role": "worker",
+            "arguments": [{"name": "--max-num-seqs", "old": "32", "new": "48"}],
+            "parts": [],
+            "effect": "restarts",
+            "why": "its 2 workers restart one after the other",
+        }
+    ]
+    said = "model 'qwen3-8b' deployment 'main' (worker): --max-num-seqs 32 -> 48; its 2 workers restart one"
+    assert said in " ".join(text.split())
+    assert "stacks can be updated in one step" in text
+
+
+@pytest.mark.parametrize("command", ["upgrade", "deploy"])
+def test_a_deployment_that_runs_and_no_longer_fits_is_an_error_before_anything_changes(
+    file: Path, cluster: MakeCluster, table: FakeTable, monkeypatch: pytest.MonkeyPatch, command: str
+) -> None:
+    """The catalogue's weights become larger, as when a release of this library corrects them."""
+    cluster()
+    keep_lock(load_blueprint(str(file)), file)
+    before = file.read_text(), lock_path(file).read_text()
+    known = catalogue().models
+    larger = replace(known["Qwen/Qwen3-8B"], weight_bytes=60 * 10**9)
+    monkeypatch.setitem(catalogue().__dict__, "models", {**known, "Qwen/Qwen3-8B": larger})
+    refused = run(str(file), *(["--apply"] if command == "upgrade" else []), command=command)
+    assert isinstance(refused.exception, BlueprintError)
+    [problem] = refused.exception.problems
+    assert "tensorParallelSize" in problem.path
+    assert re.search(r"Qwen/Qwen3-8B does not fit: each l40s needs .* for weights", problem.message)
+    assert (file.read_text(), lock_path(file).read_text(), table.changes) == (*before, [])
