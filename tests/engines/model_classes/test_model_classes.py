@@ -101,6 +101,9 @@ def _blueprint(task: str) -> Blueprint:
     if task != "chat":
         model["task"] = task
         del model["workload"]["outputTokens"]
+    if task == "embed":
+        # Dynamo's router by KV cache refuses an engine without prefix caching, such as an encoder.
+        model["routing"] = {"roundRobin": {}}
     if task == "rerank":
         model["stack"] = {"direct": {}}
     return Blueprint.model_validate(document)
