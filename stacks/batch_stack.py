@@ -283,6 +283,7 @@ def queue_configuration(blueprint: Blueprint, batch: Batch, queue: BatchQueue, p
         limits=JobLimits(request_tokens=_longest_request(plan, model, serving_deployments(spec, queue))),
         request_limits=catalog.request_limits(model.engine.chosen).as_record(),
         image_steps=images.steps if images else 0,
+        public_name=model.public_name or "",
     )
 
 

@@ -98,6 +98,13 @@ class Queue(JsonRecord):
     records them. None if the engine has none."""
     image_steps: int = field(default=0, metadata=OPTIONAL)
     """Steps of an image whose line names none; 0 if its model makes no images."""
+    public_name: str = field(default="", metadata=OPTIONAL)
+    """A second name of its model that lines may have; empty if there is none."""
+
+    @property
+    def model_names(self) -> tuple[str, ...]:
+        """Names of its model that lines may have."""
+        return (self.model, self.public_name) if self.public_name else (self.model,)
 
     @property
     def endpoints(self) -> tuple[str, ...]:

@@ -41,6 +41,17 @@ def flag_values(line: Sequence[str]) -> dict[str, str]:
     }
 
 
+#: Arguments with the names of a model in requests.
+_MODEL_NAMES = ("served-model-name", "alias")
+
+
+def model_names(line: Sequence[str]) -> tuple[str, ...]:
+    """Return the names in requests of the model that a command line serves, its own first."""
+    stated = dict(arguments_by_name(line))
+    values = (value for flag in _MODEL_NAMES for value in stated.get(flag, ()))
+    return tuple(name for value in values for name in value.split(","))
+
+
 def arguments_by_name(line: Sequence[str]) -> Iterator[tuple[str, tuple[str, ...]]]:
     """Yield the values of each argument of a command line. Words before the first argument have no name.
 

@@ -31,7 +31,7 @@ def say_answering(platform: LocalPlatform, endpoints: Sequence[LocalEndpoint], c
             Answering(
                 each.model,
                 each.base_url,
-                curl_line(each.base_url, each.model, serving.images_of(each.model)),
+                curl_line(each.base_url, each.shown_name, serving.images_of(each.model)),
             )
             for each in endpoints
         ],

@@ -13,6 +13,7 @@ from batch.contracts.generated_image import image_tokens
 from batch.worker import shard_holder
 from inference_blueprints.loading import load_blueprint
 from inference_blueprints.serving.plan import build_plan
+from inference_blueprints.spec.types import Blueprint
 from inference_contracts.batch_keys import jobs_of_model
 from stacks.batch_stack import queue_configuration
 from tests.templates.conftest import Synthesise
@@ -104,6 +105,19 @@ def test_functions_know_the_queues_of_models_that_make_images() -> None:
     # One request per second, of one image with a token per 16 by 16 pixels.
     assert known["capacity"]["outputTokensPerSecond"] == image_tokens("1024x1024") == 4096
     assert known["capacity"]["inputTokensPerSecond"] == 0
+
+
+def test_functions_know_the_second_name_of_a_model() -> None:
+    document = load_blueprint("batch-g6e").blueprint.model_dump(by_alias=True, exclude_unset=True)
+    model = document["spec"]["models"][0]
+    for public in (None, "Qwen/Qwen3-8B"):
+        model["publicName"] = public
+        blueprint = Blueprint.model_validate(document)
+        batch = blueprint.spec.batch
+        assert batch is not None
+        known = queue_configuration(blueprint, batch, batch.queues[0], build_plan(blueprint))
+        assert known.model_names == (model["name"], *([public] if public else []))
+        assert known.to_document().get("publicName") == public
 
 
 def test_the_machine_reads_the_shards_of_the_attempt(batch: Templates) -> None:

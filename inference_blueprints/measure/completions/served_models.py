@@ -65,7 +65,12 @@ async def served_models(
         async with session.get(f"{base_url}/v1/models", timeout=timeout) as response:
             if response.status != _HTTP_OK:
                 raise ListingFailedError(f"HTTP {response.status}")
-            names = tuple(str(model["id"]) for model in (await response.json())["data"])
+            # llama.cpp lists one model with all of its names (``tools/server/server-context.cpp``, b11434).
+            names = tuple(
+                str(name)
+                for model in (await response.json())["data"]
+                for name in dict.fromkeys((model["id"], *model.get("aliases", ())))
+            )
             return ServedModels(names, response.headers.get(ENGINE_HEADER, ""))
     except TimeoutError as error:
         raise ListingFailedError(TIMED_OUT, f"{timeout_seconds:g} s") from error

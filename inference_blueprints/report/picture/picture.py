@@ -396,6 +396,7 @@ def _frontends(scene: Scene, model_tags: Mapping[str, Tag]) -> Block:
             _request_lines(scene.blueprint.spec, model, deployment, only_rates=True)
             if are_many
             else (
+                *([f"also {model.public_name}"] if model.public_name else []),
                 plan.catalog_name,
                 _entry_point_words(deployment, model.routing.chosen),
                 *_request_lines(scene.blueprint.spec, model, deployment),

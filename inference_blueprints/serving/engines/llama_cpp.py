@@ -122,7 +122,9 @@ class LlamaCpp(ServingEngine):
         return {
             "model": MODEL_FILE,
             "model-url": f"{_HUB}/{weights.hugging_face}/resolve/{weights.revision or 'main'}/{file}",
-            "alias": resolved.model.name,
+            # A set, of which ``/v1/models`` has the first in order as ``id``, and all as ``aliases``
+            # (``tools/server/server-context.cpp``). Requests may have any name.
+            "alias": ",".join(resolved.model.names),
             "threads": threads,
             "threads-batch": threads,
             **({"numa": "distribute"} if _sockets(resolved) > 1 else {}),

@@ -146,7 +146,8 @@ class Sglang(ServingEngine):
     def planned_arguments(self, resolved: ResolvedWorkers, sizing: Sizing) -> Mapping[str, Argument]:
         weights = resolved.model.weights
         planned: dict[str, Argument] = {"model-path": model_location(resolved)}
-        planned["served-model-name"] = resolved.model.name
+        # Dynamo's worker splits them (``split_served_model_names``, ``dynamo/sglang/args.py`` of 1.6.1).
+        planned["served-model-name"] = ",".join(resolved.model.names)
         if weights.revision and not reads_node_copy(resolved):
             planned["revision"] = weights.revision
         planned |= {

@@ -278,7 +278,7 @@ class Vllm(ServingEngine):
         weights = resolved.model.weights
         streamed = s3_address(weights) if streams_weights(resolved) else None
         planned: dict[str, Argument] = {"model": streamed or model_location(resolved)}
-        planned["served-model-name"] = resolved.model.name
+        planned["served-model-name"] = resolved.model.names
         if weights.revision and not streamed and not reads_node_copy(resolved):
             planned["revision"] = weights.revision
         if streamed:

@@ -96,7 +96,7 @@ class VllmNeuron(ServingEngine):
     def planned_arguments(self, resolved: ResolvedWorkers, sizing: Sizing) -> Mapping[str, Argument]:
         weights = resolved.model.weights
         planned: dict[str, Argument] = {"model": model_location(resolved)}
-        planned["served-model-name"] = resolved.model.name
+        planned["served-model-name"] = resolved.model.names
         if weights.revision and not reads_node_copy(resolved):
             planned["revision"] = weights.revision
         planned["tensor-parallel-size"] = resolved.tensor_parallel_size

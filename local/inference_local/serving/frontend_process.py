@@ -49,6 +49,7 @@ def open_listeners(
                 "address": route.address,
                 "pages": route.pages,
                 "structured": route.structured,
+                "aliases": route.aliases,
                 "images": route.images
                 and {
                     "perRequest": route.images.per_request,
@@ -103,4 +104,5 @@ def _route(weighted: Sequence[tuple[FrontendProcess, float]], mark: str) -> Rout
     structured = tuple(
         frontend.port for frontend, _ in weighted if frontend.deployment.answers_with_structure_apart
     )
-    return Route(ports, first.answer_tokens, first.images, mark, structured=structured)
+    aliases = first.aliases if structured else ()
+    return Route(ports, first.answer_tokens, first.images, mark, structured=structured, aliases=aliases)

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from inference_blueprints.serving.command_line import model_names
 from inference_blueprints.serving.types import DeploymentPlan, ModelPlan, Process, Role
 from inference_catalog import LatencyProfile
 from inference_local.serving.image_requests import ImageLimits
@@ -54,6 +55,11 @@ class LocalWorkers(ABC):
     def role(self) -> Role:
         """Their role."""
         return self.planned.role
+
+    @property
+    def aliases(self) -> tuple[str, ...]:
+        """Names in requests besides that of the model."""
+        return model_names(self.planned.arguments)[1:]
 
     @property
     def maximum(self) -> int:
@@ -159,6 +165,11 @@ class LocalDeployment:
     def answers_with_structure_apart(self) -> bool:
         """Whether another name of the model answers what demands a structure (`structured_answers`)."""
         return any(each.answers_with_structure_apart for each in self.workers)
+
+    @property
+    def aliases(self) -> tuple[str, ...]:
+        """Names in requests besides that of the model."""
+        return self.workers[0].aliases
 
     @property
     def worker_count(self) -> int:

@@ -44,3 +44,10 @@ class LocalEndpoint:
     addresses: Mapping[str, str] = field(default_factory=dict)
     """URLs of the model, without ``/v1``, by the first label of the host name that they stand for: its own,
     and those of queues and streaming jobs with deployments of their own."""
+    aliases: tuple[str, ...] = ()
+    """Further names of the model in requests."""
+
+    @property
+    def shown_name(self) -> str:
+        """The name in examples of requests: the public one, if there is one."""
+        return self.aliases[0] if self.aliases else self.model

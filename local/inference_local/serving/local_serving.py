@@ -390,4 +390,5 @@ class LocalServing:
             profile=profiles[0] if all(profiles) else None,
             context_length=min(deployment.context_length for deployment in deployments),
             addresses={address: self._url(address) for address in (model, *self._further[model])},
+            aliases=deployments[0].aliases,
         )

@@ -99,7 +99,8 @@ def registered_workers(port: int, model: str) -> int | None:
     models = _get(port, "/v1/models")
     if models is None:
         return None
-    if model not in {entry["id"] for entry in models.get("data", [])}:
+    listed = models.get("data", [])
+    if not any(model == entry["id"] or model in entry.get("aliases", ()) for entry in listed):
         return 0
     health = _get(port, "/health")
     if health is None:

@@ -27,6 +27,7 @@ from inference_local.serving.image_requests import (
     with_images_as_words,
 )
 from inference_local.serving.structured_answers import (
+    asks_for,
     demands_structure,
     for_structured_model,
     without_structured_models,
@@ -107,6 +108,8 @@ class Route:
     """The only paths that are forwarded, with the method GET. All if it is empty."""
     structured: tuple[int, ...] = ()
     """Targets whose engines answer with a structure under another name of the model."""
+    aliases: tuple[str, ...] = ()
+    """Further names of the model, which `structured` targets answer under that other name too."""
 
 
 def turns(targets: Sequence[tuple[int, float]]) -> Iterator[int]:
@@ -163,6 +166,8 @@ async def _forward(
         body, rewritten = for_structured_model(body), without_suffix
     elif port in route.structured and request.path == _MODELS:
         rewritten = without_structured_models
+    elif port in route.structured and asks_for(route.aliases, body):
+        rewritten = without_suffix
     unread = ("accept-encoding",) if rewritten else ()  # a compressed answer could not be rewritten
     sent = with_answer_length(request.path, body, route.answer_tokens)
     try:
@@ -204,6 +209,7 @@ async def main(arguments: str) -> None:
                 entry["address"],
                 tuple(entry["pages"]),
                 tuple(entry["structured"]),
+                tuple(entry["aliases"]),
             )
             await serve(socket.socket(fileno=entry["listener"]), route, session)
         await asyncio.Event().wait()

@@ -18,6 +18,10 @@ The mocker reads neither constraints on an answer nor ``n`` (``lib/llm/src/mocke
 registers the model under a second name, if ``structured_answers.NAME_VARIABLE`` has one. The relay sends
 requests there that need it. Each answer takes the time of a request to the mocker of as many tokens. Other
 requests do not pass through Python.
+
+The mocker registers no aliases either (``make_engine`` has none for it), as Dynamo's workers do
+(``model_aliases`` of ``register_model``). So the further names of the model are aliases of that second name:
+the same endpoint answers them, and the frontend sends their requests to workers in turn.
 """
 
 from __future__ import annotations
@@ -50,6 +54,13 @@ _STRUCTURED = runpy.run_path(str(Path(__file__).with_name("structured_answers.py
 _PREFILL = "prefill"
 #: Name of the model for requests that demand a structure. Nothing answers them without it.
 _SECOND_NAME = os.environ.get(_STRUCTURED["NAME_VARIABLE"])
+
+_ALIASES = [
+    name + end
+    for name in os.environ.get(_STRUCTURED["ALIASES_VARIABLE"], "").split(",")
+    if name
+    for end in ("", _STRUCTURED["SUFFIX"])
+]
 
 
 @cache
@@ -198,6 +209,7 @@ class _Workers:
                 runtime_config=config,
                 kv_cache_block_size=block_size,
                 router_config=RouterConfig(RouterMode.RoundRobin),
+                model_aliases=_ALIASES or None,
             )
             await endpoint.serve_endpoint(answers.generate)
         except Exception:  # noqa: BLE001 - the log of the process shows it

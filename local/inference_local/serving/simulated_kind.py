@@ -41,7 +41,7 @@ from inference_local.serving.process_commands import (
     environment,
     worker_command,
 )
-from inference_local.serving.structured_answers import NAME_VARIABLE, SUFFIX
+from inference_local.serving.structured_answers import ALIASES_VARIABLE, NAME_VARIABLE, SUFFIX
 
 #: Up to this number, each worker of a role has its own process, so that a single worker can be killed.
 WORKER_PROCESSES = 8
@@ -119,6 +119,7 @@ class SimulatedRole(LocalWorkers):
                 **environment(
                     {FINISH_SECONDS: str(self.finish_seconds), NAME_VARIABLE: model + SUFFIX}, place.home
                 ),
+                **({ALIASES_VARIABLE: ",".join(self.aliases)} if self.aliases else {}),
                 **_pages_environment(place),
             },
         )

@@ -18,13 +18,15 @@ from __future__ import annotations
 import json
 import random
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 #: Ends the name under which the simulated engines register what answers such requests.
 SUFFIX = ":structured"
 #: Variable of a simulated engine with that name. Without it, nothing answers such requests.
 NAME_VARIABLE = "STRUCTURED_MODEL_NAME"
+#: Variable with the further names of the model, with commas between them.
+ALIASES_VARIABLE = "MODEL_ALIASES"
 _PATHS = ("/v1/completions", "/v1/chat/completions", "/v1/responses")
 #: A field that may demand a structure; other requests need not be read.
 _FIELD = re.compile(rb'"(?:n|tool_choice|response_format|format|guided_\w+)"')
@@ -72,6 +74,11 @@ def demands_structure(path: str, body: bytes) -> bool:
         or (isinstance(count, int) and count > 1)
         or any(name.startswith("guided_") for name in request)
     )
+
+
+def asks_for(names: Collection[str], body: bytes) -> bool:
+    """Return whether a request asks for a model by one of some names."""
+    return bool(names) and _object(body).get("model") in names
 
 
 def for_structured_model(body: bytes) -> bytes:

@@ -48,7 +48,7 @@ def choose_queue(options: Fields, configuration: Configuration, read_beginning: 
     if len(names) == 1:
         return configuration.queues[0]
     model = _model(read_beginning())
-    meant = [queue for queue in configuration.queues if queue.model == model]
+    meant = [queue for queue in configuration.queues if model in queue.model_names]
     if len(meant) == 1:
         return meant[0]
     options.wrong(

@@ -117,3 +117,5 @@ class JobRequest(JsonRecord):
     """Destination of answers in the signal store; None if answers go only to files."""
     image_steps: int = 0
     """Steps of an image whose line names none; 0 if the model makes no images."""
+    public_name: str = ""
+    """A second name of the model that lines may have; empty if there is none."""

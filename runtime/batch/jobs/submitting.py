@@ -124,4 +124,5 @@ def _request(job: Job, submission: SubmittedJob) -> JobRequest:
         template=submission.manifest.template,
         publication=job.publication,
         image_steps=submission.queue.image_steps,
+        public_name=submission.queue.public_name,
     )

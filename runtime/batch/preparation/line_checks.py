@@ -241,8 +241,10 @@ def _body_faults(body: object, request: JobRequest) -> Iterator[str]:
     if not isinstance(body, dict):
         yield f"body: must be an object; got {show_value(body)}"
         return
-    if body.get("model") != request.model:
-        yield f"body.model: must be the job's model {request.model!r}; got {show_value(body.get('model'))}"
+    asked = body.get("model")
+    if asked != request.model and not (request.public_name and asked == request.public_name):
+        public = f" or {request.public_name!r}" if request.public_name else ""
+        yield f"body.model: must be the job's model {request.model!r}{public}; got {show_value(asked)}"
     yield from parameter_faults(body, request.endpoint)
     question = _QUESTIONS[request.endpoint]
     asked = body.get(question)

@@ -22,6 +22,7 @@ from inference_blueprints.report.plan.sections.memory import MEMORY
 from inference_blueprints.report.plan.sections.objectives import OBJECTIVES
 from inference_blueprints.report.plan.sections.pools import POOLS, PRICES, TOTALS
 from inference_blueprints.report.plan.sections.processes import PROCESSES
+from inference_blueprints.report.plan.sections.public_names import PUBLIC_NAMES
 from inference_blueprints.report.plan.sections.quotas import QUOTAS
 from inference_blueprints.report.plan.sections.repairs import REPAIRS
 from inference_blueprints.report.plan.sections.scaling import SCALING
@@ -44,6 +45,7 @@ SECTIONS: tuple[PlanSection[Any], ...] = (
     PLATFORM_COST,
     BUDGETS,
     PROCESSES,
+    PUBLIC_NAMES,
     SCALING,
     SHIFT,
     SHARED_POOLS,

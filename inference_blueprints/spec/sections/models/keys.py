@@ -15,6 +15,7 @@ from inference_blueprints.spec.section import (
     ContainerImage,
     HuggingFaceRepository,
     Name,
+    PublicName,
     Revision,
     S3Prefix,
     SecretArn,
@@ -346,7 +347,10 @@ class Model(Section):
     """A model to serve."""
 
     name: Name
-    """Name under which the OpenAI API serves it."""
+    """Name under which the OpenAI API serves it, and of its stack, host name and objects of Kubernetes."""
+    public_name: PublicName | None = None
+    """A second name in requests, such as the published one, `Qwen/Qwen3-8B`. Requests and lines of batch jobs
+    may have either name. With a front door, names are those of `frontDoor.models`."""
     weights: Weights
     """Source of the weights."""
     task: Task = "generate"
@@ -401,6 +405,11 @@ class Model(Section):
     @classmethod
     def _engine_decides_the_stack(cls, value: Any) -> Any:
         return cls.completed(value) if isinstance(value, dict) else value
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Its names in requests: its own, and its public name if it has one."""
+        return (self.name,) if self.public_name is None else (self.name, self.public_name)
 
     @property
     def deciding_objectives(self) -> tuple[Objective, ...]:

@@ -58,6 +58,7 @@ class ScriptedRole(LocalWorkers):
             waiting=self.server.waiting,
             requests=self.server.requests.name,
             most_pixels=self.most_pixels,
+            aliases=self.aliases,
         )
         command = [sys.executable, "-I", "-m", scripted_server.__name__, settings.as_text()]
         return Launch(command, {"HOME": str(place.home)})

@@ -50,6 +50,13 @@ class ScriptedSettings:
     that ended."""
     most_pixels: int | None = None
     """Most pixels of an image. None if the model writes text."""
+    aliases: tuple[str, ...] = ()
+    """Further names of the model in requests."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """All names of the model."""
+        return (self.model, *self.aliases)
 
     def as_text(self) -> str:
         """Return the argument of the program."""
@@ -103,15 +110,16 @@ class ScriptedServer:
         return web.Response(text="".join(f"{name} {value}\n" for name, value in values.items()))
 
     async def _models(self, _: web.Request) -> web.Response:
-        model = {"id": self._settings.model, "object": "model", "created": 0, "owned_by": "scripted"}
-        return web.json_response({"object": "list", "data": [model]})
+        each = {"object": "model", "created": 0, "owned_by": "scripted"}
+        listed = [{"id": name, **each} for name in self._settings.names]
+        return web.json_response({"object": "list", "data": listed})
 
     async def _answer(self, request: web.Request) -> web.StreamResponse:
         try:
             asked = json.loads(await request.read())
         except ValueError as error:
             return _refused(400, str(error))
-        if not isinstance(asked, dict) or asked.get("model") != self._settings.model:
+        if not isinstance(asked, dict) or asked.get("model") not in self._settings.names:
             return _refused(404, f"the only model is '{self._settings.model}'", "model")
         try:
             script, reason = self._script(asked)

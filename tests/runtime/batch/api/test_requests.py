@@ -154,8 +154,11 @@ def test_any_sum_can_be_stored(api: Api, budget: str) -> None:
 def api_with_queues(aws: dict[str, str], tmp_path: Path) -> Api:
     """Two queues of one model, and one of another."""
     (nightly,) = resources.CONFIGURATION["queues"]
-    more = [{**nightly, "name": "weekly"}, {**nightly, "name": "other", "model": "other-model"}]
-    several = {**resources.CONFIGURATION, "queues": [nightly, *more]}
+    other = {"name": "other", "model": "other-model", "publicName": "Acme/Other-1.5"}
+    several = {
+        **resources.CONFIGURATION,
+        "queues": [nightly, {**nightly, "name": "weekly"}, {**nightly, **other}],
+    }
     file = resources.write_configuration(tmp_path, several)
     return Api(read_platform({**aws, "BATCH_CONFIGURATION": str(file)}))
 
@@ -164,6 +167,8 @@ def api_with_queues(aws: dict[str, str], tmp_path: Path) -> Api:
     ("content", "queue"),
     [
         (b'{"body": {"model": "other-model"}}\nnot JSON', "other"),
+        (b'{"body": {"model": "Acme/Other-1.5"}}', "other"),
+        (b'{"body": {"model": ""}}', None),
         (b'{"body": {"model": "qwen3-8b"}}', None),
         (b'{"body": {"model": "unknown"}}', None),
         (b'{"body": {"model": ["other-model"]}}', None),

@@ -56,6 +56,21 @@ def test_a_good_line_is_measured() -> None:
     assert found.beginning == "hello there"
 
 
+def test_a_line_may_have_the_public_name_of_the_model() -> None:
+    fields = {k: getattr(REQUEST, k) for k in REQUEST.__slots__}
+    named = JobRequest(**{**fields, "public_name": "Qwen/Qwen3-8B"})
+    for name in ("qwen", "Qwen/Qwen3-8B"):
+        found = check_request(line(body={"model": name}), named)
+        assert isinstance(found, CheckedLine)
+        assert found.body["model"] == name  # the engine answers under both
+    found = check_request(line(body={"model": "Qwen/Qwen3-4B"}), named)
+    assert isinstance(found, BadLine)
+    assert found.reasons == (
+        "body.model: must be the job's model 'qwen' or 'Qwen/Qwen3-8B'; got \"Qwen/Qwen3-4B\"",
+    )
+    assert reasons(line(body={"model": ""})) == ("body.model: must be the job's model 'qwen'; got \"\"",)
+
+
 def test_images_count_and_answers_multiply() -> None:
     content = [
         {"type": "text", "text": "what is it?"},
