@@ -102,7 +102,7 @@ def _blueprint(task: str) -> Blueprint:
         model["task"] = task
         del model["workload"]["outputTokens"]
     if task == "embed":
-        # Dynamo's router by KV cache refuses an engine without prefix caching, such as an encoder.
+        # Dynamo's router by KV cache refuses a worker that reads text, such as one for vectors.
         model["routing"] = {"roundRobin": {}}
     if task == "rerank":
         model["stack"] = {"direct": {}}
