@@ -38,7 +38,8 @@ def with_front_door(draw: Draw, document: Document, account: str) -> Document:
     teams = spec.get("teams") or draw(_teams(account, needs_principals="signalStore" in spec))
     if "iam" in door.get("identity", {}):
         teams = [{"principals": [f"arn:aws:iam::{account}:role/{each['name']}"], **each} for each in teams]
-    models = [model | {"rates": _RATES} for model in spec["models"]]
+    # Callers of a door have the names of its own section.
+    models = [_without(model, "publicName") | {"rates": _RATES} for model in spec["models"]]
     names = [team["name"] for team in teams]
     budgets = draw(_budgets(names, door))
     of_models = [
@@ -127,6 +128,10 @@ def _workers(deployment: Document) -> Document:
 
 def _is_counted_too_late(limits: Document) -> bool:
     return "requestsAtOnce" in limits and limits.get("enforce") == "after"
+
+
+def _without(model: Document, name: str) -> Document:
+    return {key: value for key, value in model.items() if key != name}
 
 
 @st.composite

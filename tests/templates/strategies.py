@@ -393,7 +393,20 @@ def _models(draw: Draw, name: str, entry: str, region: str) -> Document:
             realTime=st.just({"deadlineMillis": 300.0, "fallbackPercent": 2.0}),
         )
     )
-    return {"name": name, "weights": weights, "workload": workload, **engine, **routed, **settings}
+    named = draw(_spoken(name, entry, {**engine, **routed}))
+    return {"name": name, "weights": weights, "workload": workload, **engine, **routed, **settings, **named}
+
+
+def _spoken(name: str, entry: str, model: Document) -> st.SearchStrategy[Document]:
+    """Return a second name in requests and a default for thinking, where the model can have them."""
+    found: dict[str, st.SearchStrategy[Any]] = {}
+    serves_two = "tensorrtLlm" not in model.get("engine", {})
+    if serves_two and "prefixScorer" not in model.get("stack", {}).get("llmD", {}):
+        found["publicName"] = st.just(f"Acme/{name}.1")
+    written = catalog.model(entry).answer_format
+    if written is None or catalog.answer_formats()[written].thinking == "switch":
+        found["chat"] = st.fixed_dictionaries({"thinking": st.booleans()})
+    return _some(**found)
 
 
 def _kept(types: list[list[catalog.InstanceType]]) -> st.SearchStrategy[Document]:

@@ -46,7 +46,7 @@ def new_release(tmp_path_factory: pytest.TempPathFactory) -> Path:
     document = json.loads(nodes.read_text())
     document["bottlerocket"]["version"], document["al2023"]["version"] = "v1.99.0", "v20991231"
     nodes.write_text(json.dumps(document))
-    (data / "engines/vllm").mkdir()
+    (data / "engines/vllm").mkdir(exist_ok=True)
     engine = json.loads((data / "engines/vllm.json").read_text())
     shutil.copy(data / "engines/vllm.json", data / f"engines/vllm/{engine['version']}.json")
     (data / "engines/vllm.json").write_text(json.dumps({**engine, "version": "1.99.0"}))

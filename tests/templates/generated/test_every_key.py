@@ -20,7 +20,11 @@ LEFT_OUT: dict[str, str] = {
     **{f"spec.cluster.ecs.{key}": "the same" for key in keys(EcsCluster)},
     "spec.models[].objectives.timeToFirstTokenMs.p90": "timeToFirstTokenP90Ms says the same",
     "spec.models[].objectives.timePerOutputTokenMs.p90": "timePerOutputTokenP90Ms says the same",
-    **{key: "it needs a file: tests/unit/serving" for key in _KNOWN if key.endswith(".day.rates")},
+    **{
+        key: "it needs a file: tests/unit/serving"
+        for key in _KNOWN
+        if key.endswith((".day.rates", ".chat.template"))
+    },
     **{
         f"spec.models[].deployments[].disaggregated.{role}.scaledBy.capacityShift": "refused of such a role"
         for role in ("prefill", "decode")
