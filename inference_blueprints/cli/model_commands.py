@@ -207,7 +207,9 @@ def _lines(entry: Model) -> list[str]:
 
 def _layer_words(entry: Model) -> Iterator[str]:
     """Yield what the layers cache: one part per kind, with its number of layers if there are several."""
-    groups = [each for each in entry.cached_layers if each.own or each.tokens_per_entry > 1]
+    groups = [
+        each for each in entry.cached_layers if each.own or each.tokens_per_entry > 1 or each.kind == "state"
+    ]
     if not groups:
         yield "they cache nothing"
     for group in groups:

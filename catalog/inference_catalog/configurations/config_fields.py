@@ -32,23 +32,44 @@ class Architecture:
     """Field that is true if all heads share one KV head, unless ``new_decoder_architecture`` is true."""
     whole_keys: bool = False
     """Whether latent attention is only a form of its weights, and every head's keys and values are cached."""
-    attention: Literal["gqa", "mla", "packed"] = "gqa"
+    attention: Literal["gqa", "mla", "packed", "shared"] = "gqa"
     """``gqa``: keys and values per head; ``mla``: one latent vector per token; ``packed``: one latent vector
-    per token in a window, and one for several older tokens (DeepSeek V4)."""
-    state: Literal["", "gatedDelta", "kimiDelta", "mamba", "mamba2"] = ""
+    per token in a window, and one for several older tokens (DeepSeek V4); ``shared``: keys and values per
+    head, by blocks with a feed-forward network whose weights several layers share (Zamba 2)."""
+    attention_inputs: int = 1
+    """Size of the vectors that attention reads, as a multiple of ``hidden_size``."""
+    attention_modules: int = 1
+    """Attention modules of a layer, each with a feed-forward network without experts if layers have one."""
+    state: Literal["", "convolution", "gatedDelta", "kimiDelta", "linear", "mamba", "mamba2"] = ""
     """What its layers without attention to tokens keep per request; empty if it has none of them."""
     bias: Literal["qkv", "qkvo"] = "qkvo"
     """Projections that have a bias if ``attention_bias`` is true."""
     pattern: Literal[
-        "none", "all", "pattern", "late", "interval", "period", "chunks", "alone", "listed", "flags", "state"
+        "none",
+        "all",
+        "both",
+        "pattern",
+        "late",
+        "interval",
+        "indices",
+        "groups",
+        "period",
+        "chunks",
+        "alone",
+        "hybrid",
+        "listed",
+        "flags",
+        "state",
     ] = "none"
     """How the kinds of its layers follow from the file if it has no ``layer_types``. ``none``: all attend to
-    every token; ``all``: all have the window ``sliding_window``; ``pattern``: all except each
-    ``sliding_window_pattern``-th; ``late``: those from ``max_window_layers`` on if ``use_sliding_window`` is
-    true; ``interval``: all keep a state except each ``full_attention_interval``-th; ``period``: by
-    ``attn_layer_period``; ``chunks``: all attend to a chunk except each ``no_rope_layer_interval``-th;
-    ``alone``: by ``hybrid_override_pattern``; ``listed``: by ``linear_attn_config``; ``flags``: by
-    ``hybrid_layer_pattern``; ``state``: all keep a state."""
+    every token; ``all``: all have the window ``sliding_window``; ``both``: all attend to every token and
+    keep a state; ``pattern``: all except each ``sliding_window_pattern``-th; ``late``: those from
+    ``max_window_layers`` on if ``use_sliding_window`` is true; ``interval``: all keep a state except each
+    ``full_attention_interval``-th; ``indices``: by ``full_attn_idxs``; ``groups``: by ``layer_group_size``;
+    ``period``: by ``attn_layer_period``; ``chunks``: all attend to a chunk except each
+    ``no_rope_layer_interval``-th; ``alone``: by ``hybrid_override_pattern``; ``hybrid``: by
+    ``layers_block_type``; ``listed``: by ``linear_attn_config``; ``flags``: by ``hybrid_layer_pattern``;
+    ``state``: all keep a state."""
     prefix: str = "model"
     """First part of the names of its weights in a checkpoint."""
     attention_path: str = "self_attn"
@@ -58,8 +79,8 @@ class Architecture:
     output_gate: bool = False
     """Whether attention has a gate as wide as its queries, unless ``attn_output_gate`` says otherwise."""
     gate_field: str = ""
-    """Field that says whether attention has a gate (``g_proj``): true or ``per-head`` for a value per head,
-    another text for one per value of a head."""
+    """Field that says whether attention has a gate (``g_proj``): true, ``per-head`` or ``head_wise`` for a
+    value per head, another text for one per value of a head."""
     feed_forward: str = "mlp"
     """Name of the feed-forward module in a layer of experts; empty if the experts stand in the layer."""
     dense_path: str = "mlp"
@@ -79,6 +100,8 @@ class Architecture:
     them."""
     expert_bias: bool = False
     """Whether experts and their router have biases."""
+    wide_router: bool = False
+    """Whether the router is in 32 bits."""
     has_biases: bool = False
     """Whether every projection has a bias."""
     prediction_field: str = ""

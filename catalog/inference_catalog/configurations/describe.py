@@ -91,7 +91,7 @@ def describe(configuration: object, exported: object = None) -> dict[str, Any]:
         "attention_heads": shape.heads.queries,
         "kv_heads": shape.heads.keys,
         "head_size": shape.heads.size,
-        "attention": "gqa" if architecture.attention == "gqa" else "mla",
+        "attention": "gqa" if architecture.attention in ("gqa", "shared") else "mla",
         "cached_layers": as_data(cached_layers(shape)),
         **({"cache": cache} if cache else {}),
         "experts": shape.experts.count if shape.experts else 0,
@@ -121,11 +121,11 @@ def describe(configuration: object, exported: object = None) -> dict[str, Any]:
 
 
 def _idle(modules: WeightModules, shape: TextShape) -> int:
-    """Return the parameters of experts that one token does not use."""
+    """Return the parameters of experts and of tables that one token does not use."""
     if shape.experts is None:
-        return 0
+        return shape.looked_up
     routed = modules.expert_parameters
-    return routed - shape.experts.chosen * routed // shape.experts.count
+    return shape.looked_up + routed - shape.experts.chosen * routed // shape.experts.count
 
 
 def _mapping(value: object, name: str) -> Mapping[str, Any]:

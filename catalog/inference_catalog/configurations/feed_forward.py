@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import math
+
 from inference_catalog.configurations.config_fields import Architecture, ConfigFields
 from inference_catalog.configurations.layer_kinds import FeedForwardKind
 from inference_catalog.configurations.layer_parts import LayerPart, WeightModule
 from inference_contracts.records import dataclass
 
+_MAX_FACTOR = 100
 _SHARED_WIDTHS = ("moe_shared_expert_intermediate_size",)
-_ALTERNATIVE_WIDTHS = ("shared_expert_intermediate_size", "shared_intermediate_size")
+_ALTERNATIVE_WIDTHS = ("shared_expert_intermediate_size", "shared_intermediate_size", "share_expert_dim")
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +25,8 @@ class Experts:
     latent_size: int
     """Size of the vectors that the routed experts read; 0 if it is the hidden size."""
     layers: tuple[bool, ...]
+    empty: int = 0
+    """Experts without weights, which a router also knows (LongCat)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +91,9 @@ def feed_forward_part(
     if not has_experts or architecture.dense_beside_experts:
         width = networks.dense_width * (2 if double else 1)
         path = architecture.feed_forward if kind == "dense" else architecture.dense_path
-        found += _network(path, hidden * width, architecture)
+        several = architecture.attention_modules
+        for number in range(several):
+            found += _network(f"{path}.{number}" if several > 1 else path, hidden * width, architecture)
         biases = width + hidden if architecture.has_biases else 0
     if experts is None or not has_experts:
         return LayerPart(tuple(found), biases)
@@ -98,7 +105,8 @@ def feed_forward_part(
         if "." in architecture.shared_expert:
             shared = architecture.shared_expert.removeprefix(".")
         found += _network(shared, hidden * experts.shared_width, architecture)
-    whole = experts.count * hidden + (hidden if architecture.shared_expert_gate else 0)
+    router = (experts.count + experts.empty) * hidden * (2 if architecture.wide_router else 1)
+    whole = router + (hidden if architecture.shared_expert_gate else 0)
     divided = experts.count * (2 * experts.width + hidden) if architecture.expert_bias else 0
     if experts.latent_size and architecture.latent_names:
         down, up = architecture.latent_names
@@ -127,7 +135,19 @@ def _dense_width(fields: ConfigFields, architecture: Architecture) -> int:
         return fields.number(first)
     factor = architecture.width_factor
     default = factor * fields.number("hidden_size") if factor else None
-    return fields.number("intermediate_size", "moe_intermediate_size", default=default)
+    width = fields.number("intermediate_size", "moe_intermediate_size", default=default)
+    return _adjusted(fields, width) if fields.flag("block_auto_adjust_ff_dim") else width
+
+
+def _adjusted(fields: ConfigFields, width: int) -> int:
+    """Return two thirds of a width, scaled and rounded up (``Lfm2MLP`` in ``lfm2.py`` of vLLM 0.31.0)."""
+    factor = fields.value("block_ffn_dim_multiplier")
+    if factor is not None and not (isinstance(factor, int | float) and 0 < factor <= _MAX_FACTOR):
+        fields.wrong("block_ffn_dim_multiplier", f"a number above 0, at most {_MAX_FACTOR}")
+        factor = 1
+    multiple = fields.number("block_multiple_of", default=256)
+    scaled = int((1 if factor is None else factor) * int(2 * width / 3))
+    return max(1, math.ceil(scaled / multiple) * multiple)
 
 
 def _experts(fields: ConfigFields, kinds: tuple[FeedForwardKind, ...]) -> Experts | None:
@@ -140,7 +160,7 @@ def _experts(fields: ConfigFields, kinds: tuple[FeedForwardKind, ...]) -> Expert
     number = fields.number("n_shared_experts", "num_shared_experts", default=0, minimum=0, null=True)
     shared = number * fields.number(*_SHARED_WIDTHS, default=width, minimum=0)
     chosen = fields.number(
-        "num_experts_per_tok", "moe_topk", "num_experts_per_token", "moe_k", "top_k_experts"
+        "num_experts_per_tok", "moe_topk", "num_experts_per_token", "moe_k", "moe_top_k", "top_k_experts"
     )
     if chosen > count:
         fields.report(f"got {chosen} experts per token of {count} experts")
@@ -153,6 +173,7 @@ def _experts(fields: ConfigFields, kinds: tuple[FeedForwardKind, ...]) -> Expert
             "moe_latent_size", "routed_expert_hidden_size", default=0, minimum=0, null=True
         ),
         layers=_expert_layers(fields, kinds),
+        empty=fields.number("zero_expert_num", default=0, minimum=0, null=True),
     )
 
 
@@ -161,26 +182,47 @@ def _expert_layers(fields: ConfigFields, kinds: tuple[FeedForwardKind, ...]) -> 
     if any(kinds):
         return tuple(kind == "experts" for kind in kinds)
     layers = len(kinds)
-    types = fields.items("mlp_layer_types", str)
-    if types:
-        if len(types) != layers or not set(types) <= {"dense", "sparse"}:
-            fields.wrong("mlp_layer_types", f"a list of {layers} texts, each 'dense' or 'sparse'")
-            return (False,) * layers
-        return tuple(each == "sparse" for each in types)
+    listed = _listed_layers(fields, layers)
+    if listed:
+        return listed
     first = fields.number("first_k_dense_replace", default=0, minimum=0, null=True)
     every = fields.number(
         "decoder_sparse_step", "interleave_moe_layer_step", "expert_layer_period", default=1
     )
     offset = fields.number("expert_layer_offset", default=every - 1, minimum=0)
     dense = set(fields.items("mlp_only_layers", int))
-    if isinstance(fields.value("moe_layer_freq"), list):
-        chosen = fields.items("moe_layer_freq", int)
-        if len(chosen) != layers:
-            fields.wrong("moe_layer_freq", f"a number or a list of {layers} numbers")
-            return (False,) * layers
-        return tuple(bool(each) for each in chosen)
     stride = fields.number("moe_layer_freq", default=1)
     return tuple(
         index >= first and index % stride == 0 and index % every == offset and index not in dense
         for index in range(layers)
     )
+
+
+def _listed_layers(fields: ConfigFields, layers: int) -> tuple[bool, ...]:
+    """Return which layers have experts, if the file lists them; else nothing."""
+    types = fields.items("mlp_layer_types", str)
+    if types:
+        if len(types) != layers or not set(types) <= {"dense", "sparse"}:
+            fields.wrong("mlp_layer_types", f"a list of {layers} texts, each 'dense' or 'sparse'")
+            return (False,) * layers
+        return tuple(each == "sparse" for each in types)
+    if fields.has("moe_layers_enum"):
+        numbers = _numbers(fields, "moe_layers_enum")
+        return tuple(index in numbers for index in range(layers))
+    if not isinstance(fields.value("moe_layer_freq"), list):
+        return ()
+    chosen = fields.items("moe_layer_freq", int)
+    if len(chosen) != layers:
+        fields.wrong("moe_layer_freq", f"a number or a list of {layers} numbers")
+        return (False,) * layers
+    return tuple(bool(each) for each in chosen)
+
+
+def _numbers(fields: ConfigFields, name: str) -> set[int]:
+    """Return the numbers of layers in a text, with commas between them (Step 3)."""
+    given = fields.value(name)
+    parts = [each.strip() for each in given.split(",")] if isinstance(given, str) else []
+    if not parts or not all(each.isascii() and each.isdigit() for each in parts):
+        fields.wrong(name, "numbers of layers with commas between them, such as '3,4,5'")
+        return set()
+    return set(map(int, parts))

@@ -1,4 +1,4 @@
-"""Which layers of a model attend to everything, to a window or a chunk, keep a state, or do not attend."""
+"""Which layers of a model attend to everything, to a window or a chunk, keep a state, do both, or neither."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from typing import Literal
 
 from inference_catalog.configurations.config_fields import Architecture, ConfigFields
 
-AttentionKind = Literal["full", "window", "chunk", "state", "none"]
-"""``state``: linear attention or Mamba; ``none``: a layer of only a feed-forward network."""
+AttentionKind = Literal["full", "window", "chunk", "state", "both", "none"]
+"""``state``: linear attention, Mamba or a short convolution; ``both``: attention to every token beside such a
+state; ``none``: a layer of only a feed-forward network."""
 FeedForwardKind = Literal["dense", "experts", "none", ""]
 """Empty: as the other fields of the file say."""
 
@@ -18,13 +19,14 @@ Kinds = tuple[AttentionKind, FeedForwardKind]
 
 MAX_LAYERS = 1000
 
-_KINDS: Mapping[str, Kinds] = MappingProxyType(
+LAYER_TYPES: Mapping[str, Kinds] = MappingProxyType(
     {
         "full_attention": ("full", ""),
         "attention": ("full", ""),
         "deepseek_sparse_attention": ("full", ""),
         "sliding_attention": ("window", ""),
         "chunked_attention": ("chunk", ""),
+        "conv": ("state", ""),
         "linear_attention": ("state", ""),
         "mamba": ("state", ""),
     }
@@ -64,17 +66,17 @@ def read_kinds(fields: ConfigFields, architecture: Architecture, layers: int) ->
     if not types:
         found = _BY_NUMBER[architecture.pattern](fields, layers)
         return tuple((kind, "") for kind in found)
-    known = {name for name, (kind, _) in _KINDS.items() if kind != "state" or architecture.state}
+    known = {name for name, (kind, _) in LAYER_TYPES.items() if kind != "state" or architecture.state}
     unknown = sorted(set(types) - known)
     if unknown:
         fields.problems.append(
             f"layer_types: layers of the type {', '.join(unknown)} are not counted for {architecture.name}; "
             f"counted are {', '.join(sorted(known))}"
         )
-    elif len(types) != layers:
+    elif len(types) not in (layers, layers + fields.number("num_nextn_predict_layers", default=0, minimum=0)):
         fields.wrong("layer_types", f"a list of {layers} texts, one per layer")
     else:
-        return tuple(_KINDS[each] for each in types)
+        return tuple(LAYER_TYPES[each] for each in types[:layers])
     return (("full", ""),) * layers
 
 
@@ -118,6 +120,21 @@ def _chunks(fields: ConfigFields, layers: int) -> tuple[AttentionKind, ...]:
     return tuple("chunk" if each else "full" for each in listed)
 
 
+def _indices(fields: ConfigFields, layers: int) -> tuple[AttentionKind, ...]:
+    """Return the kinds by the list of the layers that attend, from 0; without it, all do (LFM2)."""
+    if not fields.has("full_attn_idxs"):
+        return _all("full")(fields, layers)
+    chosen = set(fields.items("full_attn_idxs", int))
+    return tuple("full" if index in chosen else "state" for index in range(layers))
+
+
+def _groups(fields: ConfigFields, layers: int) -> tuple[AttentionKind, ...]:
+    """Return the kinds by groups: the last of each attends, and so do all behind whole groups (Ling 3)."""
+    size = fields.number("layer_group_size", maximum=MAX_LAYERS)
+    whole = layers // size * size
+    return tuple("state" if index % size and index <= whole else "full" for index in range(1, layers + 1))
+
+
 _BY_NUMBER: Mapping[str, Callable[[ConfigFields, int], tuple[AttentionKind, ...]]] = MappingProxyType(
     {
         "none": _all("full"),
@@ -127,6 +144,9 @@ _BY_NUMBER: Mapping[str, Callable[[ConfigFields, int], tuple[AttentionKind, ...]
         "interval": _every("state", "full_attention_interval", default=4),
         "period": _period,
         "chunks": _chunks,
+        "both": _all("both"),
+        "indices": _indices,
+        "groups": _groups,
     }
 )
 
@@ -180,11 +200,26 @@ def _flags(fields: ConfigFields, layers: int) -> tuple[Kinds, ...]:
     return tuple(("window" if each else "full", "") for each in flags)
 
 
+def _hybrid(fields: ConfigFields, layers: int) -> tuple[Kinds, ...]:
+    """Return the kinds of Zamba 2: all layers keep a state, and hybrid ones also use a shared block."""
+    kinds: Mapping[str, Kinds] = {
+        "hybrid": ("both", "none"),
+        "linear_attention": ("state", "none"),
+        "mamba": ("state", "none"),
+    }
+    types = fields.items("layers_block_type", str)
+    if len(types) != layers or not set(types) <= kinds.keys():
+        fields.wrong("layers_block_type", f"a list of {layers} texts, each one of {', '.join(kinds)}")
+        return (("state", "none"),) * layers
+    return tuple(kinds[each] for each in types)
+
+
 _WHOLE: Mapping[str, Callable[[ConfigFields, int], tuple[Kinds, ...]]] = MappingProxyType(
     {
         "alone": _alone,
         "listed": _listed,
         "flags": _flags,
+        "hybrid": _hybrid,
         "state": lambda _, layers: (("state", "none"),) * layers,
     }
 )

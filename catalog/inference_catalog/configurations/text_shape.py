@@ -10,6 +10,7 @@ from inference_catalog.configurations.feed_forward import (
     read_feed_forward,
 )
 from inference_catalog.configurations.layer_kinds import (
+    LAYER_TYPES,
     MAX_LAYERS,
     Kinds,
     letter_kinds,
@@ -55,6 +56,8 @@ class TextShape:
     """Parameters of embeddings and the last norm, and of the classifier of a model that has one."""
     output: int
     """Parameters of the output layer; 0 if it is the embedding, or if there is none."""
+    looked_up: int = 0
+    """Those of `tables` that belong to several tokens together. A token reads a few rows of them."""
 
     @property
     def layers(self) -> int:
@@ -99,6 +102,7 @@ def read_text_shape(whole: ConfigFields, architecture: Architecture) -> TextShap
         output=0
         if architecture.head != "output" or _tied(fields, whole)
         else fields.number("vocab_size") * hidden_size,
+        looked_up=_gram_tables(fields),
     )
 
 
@@ -123,26 +127,34 @@ class _Layers:
     def prediction(self, index: int) -> LayerPart:
         """Return a layer for multi-token prediction.
 
-        It is a layer like the last one, or those of ``mtp_layers_block_type``, behind a projection of two
-        hidden vectors to one (DeepSeek-V3, arXiv:2412.19437, section 2.2).
+        It is a layer like the last one, that of further ``layer_types``, or those of
+        ``mtp_layers_block_type``, behind a projection of two hidden vectors to one (DeepSeek-V3,
+        arXiv:2412.19437, section 2.2). Where a file lists the numbers of layers with experts, it has none.
         """
         names = ("mtp_layers_block_type", "mtp_hybrid_override_pattern")
         given = next((each for each in names if self._fields.has(each)), names[0])
-        kinds = letter_kinds(self._fields, given) or (self._kinds[-1],)
+        kinds = letter_kinds(self._fields, given) or (self._listed(index),)
         hidden = self._networks.hidden_size
         like = max((place for place, each in enumerate(self._kinds) if each[1] == "experts"), default=-1)
         like = len(self._kinds) - 1 if like < 0 else like
+        experts = self._networks.experts
+        if experts and self._fields.has("moe_layers_enum"):
+            like = next((place for place, has in enumerate(experts.layers) if not has), like)
         parts = [self._part(index, like, each) for each in kinds]
         # The norms of the layer are among the five.
         further = 2 * hidden * hidden + (5 - 2 * len(parts)) * hidden
         return joined([*parts, LayerPart((), further, further)])
+
+    def _listed(self, index: int) -> Kinds:
+        types = self._fields.items("layer_types", str)
+        return LAYER_TYPES.get(types[index], self._kinds[-1]) if index < len(types) else self._kinds[-1]
 
     def _part(self, index: int, like: int, kinds: Kinds) -> LayerPart:
         fields, architecture = self._fields, self._architecture
         kind, network = kinds
         shared = fields.number("num_kv_shared_layers", default=0, minimum=0, null=True)
         is_double = bool(shared) and index >= len(self._kinds) - shared and fields.flag("use_double_wide_mlp")
-        norms = 1 if network == "none" or kind == "none" else 2
+        norms = architecture.attention_modules * (1 if network == "none" or kind == "none" else 2)
         hidden = self._networks.hidden_size
         own = (2 if architecture.encoder else 1) * norms * hidden
         size = hidden * self._inputs
@@ -205,11 +217,23 @@ def _tables(fields: ConfigFields, architecture: Architecture, layers: int) -> in
         found += 2 * (hidden * hidden + hidden)  # in 32 bits
     if architecture.positions:
         found += fields.number("max_position_embeddings") * hidden
+    found += _gram_tables(fields)
     inputs = _inputs_of_layers(fields)
     if inputs:
         rows = fields.number("vocab_size_per_layer_input", default=vocabulary)
         found += (rows + hidden) * layers * inputs
     return found
+
+
+def _gram_tables(fields: ConfigFields) -> int:
+    """Return the parameters of embeddings of the last tokens (``longcat_flash_ngram.py`` of vLLM 0.31.0)."""
+    ratio = fields.number("ngram_vocab_size_ratio", default=0, minimum=0, null=True)
+    if not ratio:
+        return 0
+    hidden, vocabulary = fields.number("hidden_size"), fields.number("vocab_size")
+    tables = fields.number("emb_split_num") * max(1, fields.number("emb_neighbor_num") - 1)
+    rows = tables * ratio * vocabulary + tables * tables
+    return rows * (hidden // tables) + hidden * hidden
 
 
 def _inputs_of_layers(fields: ConfigFields) -> int:

@@ -3,23 +3,36 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from types import MappingProxyType
 
 from inference_catalog.configurations.config_fields import Architecture, ConfigFields
 from inference_catalog.configurations.layer_kinds import AttentionKind
-from inference_catalog.configurations.layer_parts import LayerPart
+from inference_catalog.configurations.layer_parts import LayerPart, joined
+from inference_catalog.configurations.mixers.convolution import convolution
 from inference_catalog.configurations.mixers.delta import gated_delta, kimi_delta
 from inference_catalog.configurations.mixers.grouped import grouped
 from inference_catalog.configurations.mixers.latent import latent
+from inference_catalog.configurations.mixers.linear import linear
 from inference_catalog.configurations.mixers.mamba import mamba, mamba2
 from inference_catalog.configurations.mixers.packed import packed
+from inference_catalog.configurations.mixers.shared import shared
 
 Reader = Callable[[ConfigFields, Architecture, AttentionKind, int], LayerPart]
 """Reads the layer of a number, from 0."""
 
-_ATTENTION: Mapping[str, Reader] = MappingProxyType({"gqa": grouped, "mla": latent, "packed": packed})
+_ATTENTION: Mapping[str, Reader] = MappingProxyType(
+    {"gqa": grouped, "mla": latent, "packed": packed, "shared": shared}
+)
 _STATES: Mapping[str, Reader] = MappingProxyType(
-    {"gatedDelta": gated_delta, "kimiDelta": kimi_delta, "mamba": mamba, "mamba2": mamba2}
+    {
+        "convolution": convolution,
+        "gatedDelta": gated_delta,
+        "kimiDelta": kimi_delta,
+        "linear": linear,
+        "mamba": mamba,
+        "mamba2": mamba2,
+    }
 )
 
 
@@ -41,5 +54,26 @@ def mixer_part(
     """
     if kind == "none":
         return LayerPart()
-    reader = _STATES[architecture.state] if kind == "state" else _ATTENTION[architecture.attention]
-    return reader(fields, architecture, kind, index)
+    if kind == "state":
+        return _STATES[architecture.state](fields, architecture, kind, index)
+    attention = _ATTENTION[architecture.attention]
+    if kind == "both":
+        state = _STATES[architecture.state](fields, architecture, "state", index)
+        return joined([attention(fields, architecture, "full", index), _beside(state)])
+    if architecture.attention_modules == 1:
+        return attention(fields, architecture, kind, index)
+    modules = [
+        attention(
+            fields,
+            replace(architecture, attention_path=f"{architecture.attention_path}.{number}"),
+            kind,
+            index,
+        )
+        for number in range(architecture.attention_modules)
+    ]
+    return joined([modules[0], *map(_beside, modules[1:])])
+
+
+def _beside(part: LayerPart) -> LayerPart:
+    """Return a part whose caches are not of a layer of its own."""
+    return replace(part, cached=tuple(replace(each, own=False) for each in part.cached))

@@ -35,15 +35,18 @@ def gated_delta(
 def kimi_delta(
     fields: ConfigFields, architecture: Architecture, kind: AttentionKind, index: int
 ) -> LayerPart:
-    """Return a layer of Kimi Linear or Kimi K3 (``models/kimi_k3`` of vLLM 0.31.0)."""
+    """Return a layer of Kimi Linear, Kimi K3 (``models/kimi_k3`` of vLLM 0.31.0) or Ling 3.
+
+    The file of Ling 3 (``bailing_moe_v3.py``) has its sizes beside those of the other layers.
+    """
     del kind, index
     hidden = fields.number("hidden_size")
     section = fields.section("linear_attn_config")
-    if section is None:
-        return LayerPart()
-    heads, size = section.number("num_heads"), section.number("head_dim")
-    width, kernel = heads * size, section.number("short_conv_kernel_size", default=4)
-    full = section.flag("use_full_rank_gate")
+    own = section or fields
+    heads, size = own.number("num_heads" if section else "num_attention_heads"), own.number("head_dim")
+    width, kernel = heads * size, own.number("short_conv_kernel_size", default=4)
+    whole = own.flag("no_kda_lora")
+    full = whole or own.flag("use_full_rank_gate")
     found = matrices(
         architecture.state_path,
         q_proj=hidden * width,
@@ -52,8 +55,9 @@ def kimi_delta(
         g_proj=hidden * width if full else 0,
         g_a_proj=0 if full else hidden * size,
         g_b_proj=0 if full else size * width,
-        f_a_proj=hidden * size,
-        f_b_proj=size * width,
+        f_proj=hidden * width if whole else 0,
+        f_a_proj=0 if whole else hidden * size,
+        f_b_proj=0 if whole else size * width,
         o_proj=width * hidden,
     )
     # The convolution, the decay and its bias are in 32 bits.

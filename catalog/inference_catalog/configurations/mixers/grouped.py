@@ -6,8 +6,8 @@ from dataclasses import replace
 
 from inference_catalog.cached_layers import CachedLayers
 from inference_catalog.configurations.config_fields import Architecture, ConfigFields
-from inference_catalog.configurations.layer_kinds import AttentionKind
-from inference_catalog.configurations.layer_parts import LayerPart, matrices
+from inference_catalog.configurations.layer_kinds import LAYER_TYPES, AttentionKind
+from inference_catalog.configurations.layer_parts import LayerPart, WeightModule, matrices
 from inference_contracts.records import dataclass
 
 _PLAIN_BYTES = 2
@@ -45,8 +45,9 @@ def read_heads(fields: ConfigFields, architecture: Architecture, kind: Attention
     kind
         Kind of the layers.
     """
-    hidden = fields.number("hidden_size")
+    hidden = architecture.attention_inputs * fields.number("hidden_size")
     is_window = kind == "window"
+    fields = _of_kind(fields, kind)
     queries = fields.number(*(("swa_num_attention_heads",) if is_window else ()), "num_attention_heads")
     own_keys = fields.flag("attention_k_eq_v") and kind == "full"
     first = ("swa_num_key_value_heads",) if is_window else ("num_global_key_value_heads",) if own_keys else ()
@@ -67,23 +68,36 @@ def read_heads(fields: ConfigFields, architecture: Architecture, kind: Attention
     return Heads(queries, keys, size, 0 if values == size else values)
 
 
+def _of_kind(fields: ConfigFields, kind: AttentionKind) -> ConfigFields:
+    """Return the section with the heads of one type of layers, if that is the kind (Step 3.5)."""
+    other = fields.section("attention_other_setting")
+    if other is None or LAYER_TYPES.get(str(other.value("attention_type")), ("full", ""))[0] != kind:
+        return fields
+    return other
+
+
 def grouped(fields: ConfigFields, architecture: Architecture, kind: AttentionKind, index: int) -> LayerPart:
     """Return the attention of a layer; the last ``num_kv_shared_layers`` read what earlier ones cache."""
     hidden = fields.number("hidden_size")
+    inputs = architecture.attention_inputs * hidden
     heads = _of_layer(fields, read_heads(fields, architecture, kind), index)
     shared = fields.number("num_kv_shared_layers", default=0, minimum=0, null=True)
     shares = shared and index >= fields.number("num_hidden_layers") - shared
     gate = 2 if fields.flag("attn_output_gate", default=architecture.output_gate) else 1
-    key, value = (0, 0) if shares else (hidden * heads.keys * heads.size, hidden * heads.keys * heads.values)
+    key, value = (0, 0) if shares else (inputs * heads.keys * heads.size, inputs * heads.keys * heads.values)
+    rank = fields.number("share_q_dim", default=0, minimum=0, null=True)
     found = matrices(
         architecture.attention_path,
         kv_heads=heads.keys,
-        g_proj=hidden * _gate(fields, architecture, heads),
-        q_proj=gate * hidden * heads.queries * heads.size,
+        g_proj=hidden * gate_width(fields, architecture, heads.queries, heads.values),
+        q_proj=0 if rank else gate * inputs * heads.queries * heads.size,
+        wq=rank * heads.queries * heads.size,
         k_proj=key,
         v_proj=value,
         o_proj=hidden * heads.queries * heads.values,
     )
+    if rank:  # one query, which becomes that of each head
+        found += (WeightModule(f"{architecture.attention_path}.q_proj", inputs * rank, parts=1),)
     plain = 0
     if fields.flag("attention_bias", default=architecture.has_biases):
         plain = (heads.queries + 2 * heads.keys) * heads.size
@@ -113,12 +127,24 @@ def _of_layer(fields: ConfigFields, heads: Heads, index: int) -> Heads:
     return replace(heads, queries=listed[min(index, layers - 1)])
 
 
-def _gate(fields: ConfigFields, architecture: Architecture, heads: Heads) -> int:
-    """Return the values of a gate behind attention; 0 without one."""
+def gate_width(fields: ConfigFields, architecture: Architecture, heads: int, values: int) -> int:
+    """Return the values of a gate behind attention; 0 without one.
+
+    Parameters
+    ----------
+    fields
+        The language model's fields.
+    architecture
+        The class that the file names.
+    heads
+        Heads of the queries.
+    values
+        Length of a value.
+    """
     given = fields.value(architecture.gate_field) if architecture.gate_field else None
     if not given:
         return 0
-    return heads.queries * (1 if given is True or given == "per-head" else heads.values)
+    return heads * (1 if given is True or given in ("per-head", "head_wise") else values)
 
 
 def _cached(fields: ConfigFields, kind: AttentionKind, heads: Heads) -> CachedLayers:
@@ -127,7 +153,7 @@ def _cached(fields: ConfigFields, kind: AttentionKind, heads: Heads) -> CachedLa
     block = _SPARSE_BLOCK if fields.has("sparse_attention_config") else 16
     return CachedLayers(
         1,
-        kind,
+        "full" if kind == "both" else kind,
         kv_heads=heads.keys,
         head_size=heads.size,
         value_size=heads.value_size,

@@ -8,6 +8,7 @@ from inference_catalog.cached_layers import CachedLayers
 from inference_catalog.configurations.config_fields import Architecture, ConfigFields
 from inference_catalog.configurations.layer_kinds import AttentionKind
 from inference_catalog.configurations.layer_parts import LayerPart, WeightModule, matrices
+from inference_catalog.configurations.mixers.grouped import gate_width
 from inference_contracts.records import dataclass
 
 #: Scales of the keys of an indexer and of packed latent vectors: four bytes per 128 values.
@@ -70,6 +71,8 @@ def latent(fields: ConfigFields, architecture: Architecture, kind: AttentionKind
     sizes, indexer = read_latent(fields), read_indexer(fields)
     hidden, heads = fields.number("hidden_size"), fields.number("num_attention_heads")
     query = heads * (sizes.plain_size + sizes.rope_size)
+    is_gated = fields.flag("mla_use_output_gate")
+    gate = heads * sizes.value_size if is_gated else gate_width(fields, architecture, heads, sizes.value_size)
     found = matrices(
         architecture.attention_path,
         q_a_proj=hidden * sizes.query_rank,
@@ -77,7 +80,7 @@ def latent(fields: ConfigFields, architecture: Architecture, kind: AttentionKind
         q_proj=0 if sizes.query_rank else hidden * query,
         kv_a_proj_with_mqa=hidden * (sizes.latent_rank + sizes.rope_size),
         kv_b_proj=sizes.latent_rank * heads * (sizes.plain_size + sizes.value_size),
-        g_proj=hidden * heads * sizes.value_size if fields.flag("mla_use_output_gate") else 0,
+        g_proj=hidden * gate,
         o_proj=heads * sizes.value_size * hidden,
     )
     size = sizes.latent_rank + sizes.rope_size

@@ -59,10 +59,11 @@ def mamba2(fields: ConfigFields, architecture: Architecture, kind: AttentionKind
     del kind, index
     hidden = fields.number("hidden_size")
     own = architecture.pattern == "state"
+    given = fields.value("mamba_d_head")
     heads = fields.number("mamba_num_heads", "mamba_n_heads", *(("num_heads",) if own else ()))
     size = fields.number(
         "mamba_head_dim",
-        "mamba_d_head",
+        *(() if given == "auto" else ("mamba_d_head",)),
         *(("head_dim",) if own else ()),
         default=_head_size(fields, hidden, heads),
     )
@@ -85,4 +86,5 @@ def mamba2(fields: ConfigFields, architecture: Architecture, kind: AttentionKind
 
 def _head_size(fields: ConfigFields, hidden: int, heads: int) -> int:
     """Return the size of a head that the file leaves out (``mamba_d_head: auto``)."""
-    return max(1, hidden * fields.number("mamba_expand", "expand", default=2) // heads)
+    expanded = hidden * fields.number("mamba_expand", "expand", default=2)
+    return max(1, fields.number("mamba_d_ssm", default=expanded) // heads)
