@@ -19,7 +19,8 @@ _CLASSES = json.loads(Path(__file__).with_name("classes.json").read_text(encodin
 LIKE = "Qwen/Qwen3-8B"
 _FACTS = {"answer_format": None, "gated": False, "licence": "MIT", "source": "a test: none"}
 _TOKENS = ("bos_token_id", "eos_token_id", "pad_token_id", "vocab_size")
-#: Bytes of a value of the second tensor of a state, with the type below.
+#: Bytes of a value of the second tensor of a state, with the type below. A state of one tensor keeps its
+#: own.
 _STATE_BYTES = 4
 #: Without it, the type depends on the processor: with AVX-512 BF16, vLLM takes this one whatever the
 #: checkpoint says (``check_and_update_config`` in ``vllm/platforms/cpu.py`` of 0.31.0).
@@ -82,7 +83,7 @@ def counted_tokens(configuration: Mapping[str, Any], memory: int, longest: int, 
     model = model_entry("a class", describe(configuration) | _FACTS, Path("config.json"))
     layers = tuple(
         replace(each, states=(*each.states[:-1], replace(each.states[-1], bytes_per_value=_STATE_BYTES)))
-        if each.states
+        if len(each.states) > 1
         else each
         for each in model.cached_layers
     )
