@@ -183,7 +183,7 @@ class Emulator(Programs):
         """Make a fault of ECS that has no call in AWS, see `EcsEmulation`.
 
         name: ``KillTask``, ``KillHost``, ``CutHost``, ``DisconnectAgent``, ``ReconnectAgent``,
-            ``BlockLaunches``, ``LoseGpu``, or ``Processes``, which only looks.
+            ``BlockLaunches``, ``HoldReboots``, ``LoseGpu``, or ``Processes``, which only looks.
         arguments: Its parameters.
         """
         key = f"AWS4-HMAC-SHA256 Credential={self._account}/20260101/{self._region}/ecs/aws4_request"

@@ -310,6 +310,7 @@ class EcsEmulation:
             "StandInBlockLaunches": lambda data: control.block_launches(
                 data["cluster"], data["pool"], blocked=data["blocked"], refusal=data.get("refusal", "")
             ),
+            "StandInHoldReboots": lambda data: control.hold_reboots(data["cluster"], held=data["held"]),
         }
 
     def _kill_task(self, task: str) -> None:

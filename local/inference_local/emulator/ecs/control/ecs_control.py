@@ -236,6 +236,11 @@ class EcsControl:
             found = self.cluster(cluster).state.pools[pool]
             found.launches_blocked, found.refusal = blocked, refusal
 
+    def hold_reboots(self, cluster: str, *, held: bool) -> None:
+        """Keep hosts away that boot again, or let them come back."""
+        with self.lock:
+            self.cluster(cluster).hosts.holds_reboots = held
+
     def pools(self) -> list[HostPool]:
         """Return the pools of all clusters."""
         with self.lock:

@@ -49,6 +49,8 @@ class HostManager:
         self._launching: list[tuple[float, str]] = []
         self._leaving: set[str] = set()
         self._booting: list[tuple[float, str, list[EcsTask]]] = []
+        self.holds_reboots = False
+        """Whether hosts that boot again do not come back for now."""
 
     def step(self, now: float) -> None:
         """Register hosts that have booted, launch those that are missing, end those that nothing needs."""
@@ -56,7 +58,7 @@ class HostManager:
             if now >= ready and name in self._cluster.pools:
                 self._launching.remove((ready, name))
                 self._register(self._cluster.pools[name], now)
-        for boot in [each for each in self._booting if now >= each[0]]:
+        for boot in [each for each in self._booting if now >= each[0] and not self.holds_reboots]:
             self._booting.remove(boot)
             self._come_back(boot[1], boot[2], now)
         for pool in self._cluster.pools.values():
