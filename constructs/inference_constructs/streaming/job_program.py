@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -71,10 +72,10 @@ def copy_sources(maven_build: Path, folder: Path) -> None:
 
 
 def _program_files(maven_build: Path) -> Iterator[Path]:
-    for path in sorted(maven_build.rglob("*")):
-        relative = path.relative_to(maven_build)
-        if path.is_file() and not _LEFT_OUT & set(relative.parts):
-            yield relative
+    for folder, names, files in os.walk(maven_build):
+        # Not even looked into: Maven may write there meanwhile.
+        names[:] = set(names) - _LEFT_OUT
+        yield from (Path(folder, each).relative_to(maven_build) for each in files)
 
 
 @jsii.implements(cdk.ILocalBundling)
