@@ -17,7 +17,8 @@ N ?= 20
 OPTIONS ?=
 # Folders of the distributions beside the library, which is at the root.
 PARTS := contracts catalog runtime constructs local
-LAYERS := tests/unit tests/charts tests/runtime tests/templates
+# The files that have tests of a suite. Only they are collected: all layers have 17,000 other tests.
+FILES = $$($(BIN)/python scripts/suites.py $@)
 DYNAMO := local/inference_local/environments/dynamo_requirements.txt
 VLLM_CPU := local/inference_local/serving/vllm_cpu
 # If a machine sets this to 1, each of the hundreds of processes of a test run compiles every library again. Empty
@@ -42,11 +43,11 @@ test: $(READY) ## run the tests of every commit: unit, charts, runtime and templ
 	@$(BIN)/python scripts/run_tests.py $(OPTIONS)
 
 test-thorough: $(READY) ## run tests that need much processor time: make test-thorough ONLY=FILE
-	$(PYTEST) $(or $(ONLY),$(LAYERS)) -m 'thorough and not experimental' --numprocesses 2 --dist loadfile --no-loadscope-reorder
+	$(PYTEST) $(or $(ONLY),$(FILES)) -m 'thorough and not experimental' --numprocesses 2 --dist loadfile --no-loadscope-reorder
 
 test-clock: $(READY) ## run tests that start real servers and wait, one after the other: make test-clock ONLY=FILE
 	@$(MAKE) --no-print-directory programs PROGRAMS=etcd,prometheus
-	$(PYTEST) $(or $(ONLY),tests/local $(LAYERS)) -m 'clock and not experimental'
+	$(PYTEST) $(or $(ONLY),$(FILES)) -m 'clock and not experimental'
 
 test-engines: $(READY) ## test on real vLLM, write docs/real-engines.md; installs 7 GB once: make test-engines ONLY=tests/engines/FILE
 	@$(MAKE) --no-print-directory programs PROGRAMS=prometheus
@@ -59,7 +60,7 @@ test-llama: $(READY) ## test the real llama-server, write docs/graviton.md; buil
 
 test-faults: $(READY) ## run batch jobs with killed workers, lost events and large inputs; takes some minutes
 	@# Two: each platform with Dynamo opens 32 or more of the 128 instances of inotify that Linux gives a user.
-	$(PYTEST) $(or $(ONLY),tests/runtime tests/local) -m 'faults and not experimental' --numprocesses 2 --dist loadfile
+	$(PYTEST) $(or $(ONLY),$(FILES)) -m 'faults and not experimental' --numprocesses 2 --dist loadfile
 
 test-ecs: $(READY) ## run the rendered tasks of a platform on ECS, the same cases as on EKS, and faults; about half an hour
 	@$(MAKE) --no-print-directory programs PROGRAMS=etcd,prometheus
@@ -98,7 +99,7 @@ check-templates: $(READY) ## check templates with checkov, and a hundred generat
 	TEMPLATE_EXAMPLES=100 $(PYTEST) tests/templates/generated -m thorough
 
 check-lives: $(READY) ## deploy, change and destroy platforms on the emulator, some at random: make check-lives LIVES=10
-	LIVES=$(LIVES) $(PYTEST) $(or $(ONLY),tests/local) -m 'lives and not experimental' --timeout 0
+	LIVES=$(LIVES) $(PYTEST) $(or $(ONLY),$(FILES)) -m 'lives and not experimental' --timeout 0
 
 unit templates charts runtime: $(READY) ## run one layer of the tests of every commit
 	@$(BIN)/python scripts/run_tests.py $@ $(OPTIONS)

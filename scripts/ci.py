@@ -4,6 +4,8 @@
 except those of a release runs in three cases: that commit is unknown or not an ancestor, a file changed on
 which all suites depend, or the range holds a commit whose number in the history divides by five. Otherwise
 those run that belong to every run, and those tests of the others that are near a change (`import_graph`).
+
+The lanes of `suites.LANES` run at once. Suites that do not wait for time to pass give way to those that do.
 """
 
 from __future__ import annotations
@@ -18,6 +20,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Container, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
@@ -26,7 +29,8 @@ from pathlib import Path
 import import_graph
 import psutil
 from children import end_with_children
-from suites import RESULTS, SUITES, Suite
+from run_tests import PERCENT
+from suites import LANES, RESULTS, SUITES, Suite
 
 from inference_blueprints import tools
 
@@ -39,6 +43,10 @@ COMMON = re.compile(
 )
 #: Every so many commits, everything runs: a chain of imports can be longer than what counts as near.
 FULL_EVERY = 5
+#: How much less the processors are for suites that do not wait, in the steps of nice(1).
+_NICE = "10"
+_LOOK_SECONDS = 0.5
+_PROGRESS_SECONDS = 60.0
 #: How long a process that was told to end may take.
 _ENDING_SECONDS = 10.0
 #: Where pytest names tests that failed, and where `test_java.sh` names those that passed when repeated.
@@ -60,11 +68,17 @@ class Chosen:
     def command(self) -> list[str]:
         """The command that runs it."""
         words = ["make", "--no-print-directory", self.suite.target]
-        files = self.files
-        if files is None and self.suite.mark == "clock":
-            # All of its tests are in these (tests/plugins/tiers.py), and 15,000 others need not be collected.
-            files = tuple(self.suite.files(ROOT))
-        return words if files is None else [*words, f"ONLY={' '.join(files)}"]
+        return words if self.files is None else [*words, f"ONLY={' '.join(self.files)}"]
+
+
+@dataclass(frozen=True)
+class RunningSuite:
+    """A suite that runs."""
+
+    chosen: Chosen
+    process: subprocess.Popen[bytes]
+    log: Path
+    begin: float
 
 
 @dataclass(frozen=True)
@@ -137,33 +151,64 @@ def choose(changed: Sequence[str], graph: dict[str, set[str]], root: Path = ROOT
             yield Chosen(suite, files, f"{len(files)} files of tests are near a change")
 
 
-def in_order(chosen: Iterable[Chosen]) -> Iterator[list[Chosen]]:
-    """Yield the suites that run at once: lint beside verify, then one after the other, waiting ones last."""
-    found = list(chosen)
-    first = [each for each in found if each.suite.target in {"lint", "verify"}]
-    others = [each for each in found if each not in first]
-    if first:
-        yield first
-    for each in sorted(others, key=lambda each: each.suite.waits):
-        yield [each]
+def in_lanes(chosen: Iterable[Chosen], *, at_once: bool) -> list[list[Chosen]]:
+    """Return the suites of each lane. Suites without a lane, and all unless some run at once, are in one."""
+    found = {each.suite.target: each for each in chosen}
+    if at_once:
+        return [[found[target] for target in lane if target in found] for lane in LANES]
+    return [sorted(found.values(), key=lambda each: each.suite.waits)]
 
 
-def run_group(group: Sequence[Chosen], logs: Path) -> list[SuiteResult]:
-    """Run suites at once. Show the output of the first while it runs, and of the others after it."""
-    begin = time.monotonic()
-    beside = []
-    for each in group[1:]:
-        stream = (logs / each.suite.target).open("wb")
-        beside.append(
-            (each, subprocess.Popen(each.command, cwd=ROOT, stdout=stream, stderr=subprocess.STDOUT))
+def start(chosen: Chosen, logs: Path) -> RunningSuite:
+    """Start a suite. If it does not wait for time to pass, it gives way to those that do."""
+    gives_way = not chosen.suite.waits
+    command = ["nice", "-n", _NICE, *chosen.command] if gives_way else chosen.command
+    log = logs / chosen.suite.target
+    say(f"{chosen.suite.target} starts; its output is shown when it ends, and is in {log} until then")
+    with log.open("wb") as stream:
+        process = subprocess.Popen(
+            command, cwd=ROOT, stdout=stream, stderr=subprocess.STDOUT, start_new_session=gives_way
         )
-    results = [run_and_repeat(group[0], logs)]
-    for each, process in beside:
-        code = process.wait()
-        text = (logs / each.suite.target).read_text(encoding="utf-8", errors="replace")
-        say(f"\n===== {each.suite.target} =====\n{text}")
-        results.append(SuiteResult(each.suite.target, code == 0, time.monotonic() - begin, repeated(text)))
-    return results
+    if gives_way:
+        # Where Linux divides the processors among sessions first, the number of the session counts (sched(7),
+        # "The autogroup feature"). Where it does not, there is no such file.
+        with suppress(OSError):
+            Path(f"/proc/{process.pid}/autogroup").write_text(_NICE, encoding="ascii")
+    return RunningSuite(chosen, process, log, time.monotonic())
+
+
+def run_lanes(lanes: Sequence[Sequence[Chosen]], logs: Path) -> Iterator[SuiteResult]:
+    """Run the lanes at once, the suites of each one after the other. A suite's end shows its output."""
+    waiting = [list(lane) for lane in lanes]
+    running: dict[int, RunningSuite] = {}
+    begin = shown = time.monotonic()
+    while running or any(waiting):
+        for number, lane in enumerate(waiting):
+            if lane and number not in running:
+                running[number] = start(lane.pop(0), logs)
+        for number, each in list(running.items()):
+            if each.process.poll() is not None:
+                yield ended(running.pop(number))
+        if running and time.monotonic() - shown > _PROGRESS_SECONDS:
+            shown = time.monotonic()
+            say(f"{(shown - begin) / 60:5.1f} min  {', '.join(map(progress, running.values()))}")
+        time.sleep(_LOOK_SECONDS)
+
+
+def progress(each: RunningSuite) -> str:
+    """Return the name of a suite that runs, and which share of its tests pytest has named last."""
+    found = PERCENT.findall(each.log.read_text(encoding="utf-8", errors="replace"))
+    return " ".join([each.chosen.suite.target, *(f"{share} %" for share in found[-1:])])
+
+
+def ended(each: RunningSuite) -> SuiteResult:
+    """Show the output of a suite that has ended."""
+    name, passed = each.chosen.suite.target, each.process.wait() == 0
+    seconds = time.monotonic() - each.begin
+    text = each.log.read_text(encoding="utf-8", errors="replace")
+    say(f"\n===== {name} {'passed' if passed else 'FAILED'} after {seconds / 60:.1f} min =====\n{text}")
+    say(f"{shutil.disk_usage(ROOT).free / 1e9:.1f} GB of disk space are free.")
+    return SuiteResult(name, passed, seconds, repeated(text))
 
 
 def shown(name: str, command: Sequence[str], logs: Path) -> SuiteResult:
@@ -189,15 +234,14 @@ def repeated(text: str) -> tuple[str, ...]:
     return tuple(sorted(set(_REPEATED.findall(text))))
 
 
-def run_and_repeat(chosen: Chosen, logs: Path) -> SuiteResult:
-    """Run a suite. If few tests failed that wait for real programs, run these once more, in a new process.
+def repeat_failed(chosen: Chosen, first: SuiteResult, logs: Path) -> SuiteResult:
+    """If few tests of a suite failed that waits for real programs, run these once more, in a new process.
 
     Fixtures that several tests share start again with it. A repetition in the same process would judge what
-    they did before.
+    they did before. Nothing else runs beside it.
     """
     target = chosen.suite.target
-    first = shown(target, chosen.command, logs)
-    failed = sorted(set(_FAILED.findall((logs / target).read_text(encoding="utf-8"))))
+    failed = sorted(set(_FAILED.findall((logs / target).read_text(encoding="utf-8", errors="replace"))))
     if first.passed or not chosen.suite.waits or not 0 < len(failed) <= _MOST_REPEATED:
         return first
     say(f"{len(failed)} tests of {target} failed and are repeated once.")
@@ -222,12 +266,12 @@ def processes_left(mark: str) -> list[psutil.Process]:
     return alive
 
 
-def summary(results: Sequence[SuiteResult]) -> Iterator[str]:
-    """Yield a line per suite, and the tests that were repeated."""
+def summary(results: Sequence[SuiteResult], seconds: float) -> Iterator[str]:
+    """Yield a line per suite, how long all took together, and the tests that were repeated."""
     yield "\n===== summary ====="
     for each in results:
         yield f"{each.target:16} {'passed' if each.passed else 'FAILED'}  {each.seconds / 60:5.1f} min"
-    yield f"{'sum':16}         {sum(each.seconds for each in results) / 60:5.1f} min"
+    yield f"{'together':16}         {seconds / 60:5.1f} min"
     for each in results:
         for name in each.repeated:
             yield f"repeated: {name} ({each.target}); run: make deflake N=20 ONLY={name.partition('[')[0]}"
@@ -264,7 +308,7 @@ def plan(arguments: argparse.Namespace) -> tuple[str, list[Chosen]]:
     return f"Compared with {base[:8]}, {len(changed)} files changed.", chosen
 
 
-def run(chosen: Sequence[Chosen]) -> tuple[list[SuiteResult], list[psutil.Process]]:
+def run(chosen: Sequence[Chosen], *, at_once: bool) -> tuple[list[SuiteResult], list[psutil.Process]]:
     """Build programs, run every suite even if one fails, and return the processes that are left."""
     with tempfile.TemporaryDirectory(prefix="ci-", ignore_cleanup_errors=True) as folder:
         os.environ["TMPDIR"] = folder  # every started process has it in its environment
@@ -272,8 +316,9 @@ def run(chosen: Sequence[Chosen]) -> tuple[list[SuiteResult], list[psutil.Proces
         logs.mkdir()
         programs = sorted({each.suite.programs for each in chosen if each.suite.programs})
         results = [shown(words, ["make", "--no-print-directory", *words.split()], logs) for words in programs]
-        for group in in_order(chosen):
-            results += run_group(group, logs)
+        suites = {each.suite.target: each for each in chosen}
+        first = list(run_lanes(in_lanes(chosen, at_once=at_once), logs))
+        results += [repeat_failed(suites[each.target], each, logs) for each in first]
         return results, processes_left(folder)
 
 
@@ -297,8 +342,10 @@ def main() -> int:
     if given.dry_run:
         return 0
     end_with_children()
-    results, left = run(chosen)
-    for line in summary(results):
+    begin = time.monotonic()
+    # Not at once if times are recorded, and not before a release: some of its suites need a quiet machine.
+    results, left = run(chosen, at_once=not (given.suites or given.release or given.record))
+    for line in summary(results, time.monotonic() - begin):
         say(line)
     if given.record:
         record(results, {each.suite.target for each in chosen if each.files is None})

@@ -33,7 +33,8 @@ FILES_PER_PART = 75
 SLOWEST_FILES = 8
 _LOOK_SECONDS = 0.5
 _PROGRESS_SECONDS = 20.0
-_PERCENT = re.compile(r"\[ *(\d+)%\]")
+#: How pytest says which share of its tests has ended.
+PERCENT = re.compile(r"\[ *(\d+)%\]")
 _COUNTED = ("passed", "failed", "errors", "skipped")
 #: Exit codes of pytest: 5 means that it found no tests.
 _NO_TESTS = 5
@@ -83,7 +84,7 @@ class Run:
     @property
     def percent(self) -> str:
         """The progress that pytest printed last."""
-        shown = _PERCENT.findall(self.output.read_text(encoding="utf-8", errors="replace"))
+        shown = PERCENT.findall(self.output.read_text(encoding="utf-8", errors="replace"))
         return f"{shown[-1]} %" if shown else "starts"
 
     def count(self, outcome: str) -> int:

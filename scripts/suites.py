@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -33,7 +34,7 @@ class Suite:
     """Folders of its tests. `mark` selects among them. A suite without folders is chosen by no import."""
     mark: str | None = None
     waits: bool = False
-    """Whether it waits for time to pass. Such suites run one after the other, and nothing else runs then."""
+    """Whether it waits for time to pass, or for real programs. Suites that do not give way to it."""
     programs: str = ""
     """Arguments of make that build its programs before all tests."""
     sources: tuple[str, ...] = ()
@@ -195,6 +196,14 @@ SUITES = (
     ),
 )
 
+#: Suites that continuous integration runs at once: those of a lane one after the other, each lane beside the
+#: others. All platforms are in the last lane: Linux limits how many folders a user watches (fs.inotify).
+LANES = (
+    ("lint",),
+    ("verify", "test", "test-thorough", "test-java", "test-cluster"),
+    ("test-clock", "run", "check-lives", "test-faults"),
+)
+
 #: The marks that take a test out of the first tier.
 MARKS = tuple(suite.mark for suite in SUITES if suite.mark)
 RELEASE_MARKS = {suite.mark for suite in SUITES if suite.mark and suite.tier == "release"}
@@ -207,3 +216,7 @@ def suites_of(root: Path, name: str) -> list[Suite]:
     if name.startswith(tuple(f"{layer}/" for layer in _LAYERS)) and "pytestmark = pytest.mark" not in text:
         found.insert(0, next(suite for suite in SUITES if suite.target == "test"))
     return found
+
+
+if __name__ == "__main__":
+    print(*next(suite for suite in SUITES if suite.target == sys.argv[1]).files(ROOT))

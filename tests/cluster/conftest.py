@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from functools import cache
 
@@ -10,6 +11,7 @@ import yaml
 from capacity_shift.cluster_numbers import KubernetesNumbers
 
 import app
+from inference_blueprints.folder_lock import folder_lock
 from inference_blueprints.loading import load_blueprint
 from inference_blueprints.operate.kubernetes import Kubectl
 from inference_blueprints.render.eks.front_door_values import DOOR_NAMESPACE
@@ -85,17 +87,24 @@ def numbers(control_plane: ControlPlane, kubectl: Kubectl, namespace: str) -> It
 
 @pytest.fixture(scope="session")
 def synthesise(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Templates]:
-    """Synthesise a shipped blueprint, or the one with every kind of pool, once."""
+    """Synthesise a shipped blueprint, or that with every kind of pool, once for all processes of a run."""
+    shared = tmp_path_factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        shared = shared.parent  # that of the run, which has a folder for each process
 
     @cache
     def build(name: str) -> Templates:
-        folder = tmp_path_factory.mktemp(name)
-        path = shipped().get(name)
-        if path is None:
-            path = folder / "blueprint.yaml"
-            path.write_text(yaml.safe_dump(matrix.document()))
-        outdir = folder / "cdk.out"
-        app.synthesise(app.build_app(load_blueprint(str(path)), outdir=outdir, context=_CONTEXT))
+        folder = shared / f"platform-{name}"
+        outdir, unfinished = folder / "cdk.out", folder / "unfinished"
+        with folder_lock(folder):
+            if not outdir.exists():
+                path = shipped().get(name)
+                if path is None:
+                    path = folder / "blueprint.yaml"
+                    path.write_text(yaml.safe_dump(matrix.document()))
+                loaded = load_blueprint(str(path))
+                app.synthesise(app.build_app(loaded, outdir=unfinished, context=_CONTEXT))
+                unfinished.rename(outdir)
         return Templates(outdir)
 
     return build
@@ -104,7 +113,8 @@ def synthesise(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Temp
 @pytest.fixture(scope="session")
 def platforms(synthesise: Callable[[str], Templates]) -> dict[str, Templates]:
     """Templates of all shipped blueprints on EKS and of the one with every kind of pool, by name."""
-    return {name: synthesise(name) for name in _PLATFORMS}
+    # From the end: another process of the run begins with the first one.
+    return {name: synthesise(name) for name in reversed(_PLATFORMS)}
 
 
 @pytest.fixture(scope="session", params=_PLATFORMS)

@@ -89,16 +89,19 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def _refuse_hidden_marks(items: list[pytest.Item]) -> None:
-    """Refuse waiting tests that continuous integration would not run: it finds their files by the text."""
-    clock = next(suite for suite in SUITES if suite.mark == "clock")
-    files = {
-        item.nodeid.partition("::")[0]
-        for item in items
-        if item.get_closest_marker("clock") and not item.get_closest_marker("experimental")
-    }
-    hidden = sorted(file for file in files if not clock.has(ROOT, file))
-    if hidden:
-        raise pytest.UsageError(f"write pytest.mark.clock into {', '.join(hidden)}, which have such tests")
+    """Refuse tests that the target of their suite would not run: it finds their files by the text."""
+    for suite in SUITES:
+        if suite.tier != "near a change" or suite.mark is None:
+            continue
+        files = {
+            item.nodeid.partition("::")[0]
+            for item in items
+            if item.get_closest_marker(suite.mark) and not item.get_closest_marker("experimental")
+        }
+        if hidden := sorted(file for file in files if not suite.has(ROOT, file)):
+            raise pytest.UsageError(
+                f"write pytest.mark.{suite.mark} into {', '.join(hidden)}, which have such tests"
+            )
 
 
 def _has_suite(item: pytest.Item) -> bool:

@@ -1,4 +1,7 @@
-"""What taking a platform away relies on: stacks can be found, and go before what they stand on."""
+"""What taking a platform away relies on: stacks can be found, and go before what they stand on.
+
+With the blueprints of `shipped_name` that have `pytest.mark.thorough`, they belong to that suite.
+"""
 
 from __future__ import annotations
 

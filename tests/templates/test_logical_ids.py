@@ -2,6 +2,7 @@
 
 ``golden/logical_ids.json`` holds those of the base document. ``golden/stateful_ids.json`` holds those of all
 stateful resources of every shipped blueprint. A line may go only with a plan for what it stood for.
+With the blueprints of `shipped_name` that have `pytest.mark.thorough`, they belong to that suite.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""Templates of shipped blueprints are what CloudFormation takes."""
+"""Templates of shipped blueprints are what CloudFormation takes.
+
+With the blueprints of `shipped_name` that have `pytest.mark.thorough`, they belong to that suite.
+"""
 
 from __future__ import annotations
 

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import re
 import subprocess
-from collections.abc import Callable, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import ci
 import psutil
 import pytest
-from ci import Chosen, SuiteResult
-from suites import MARKS, SUITES, Suite
+from ci import Chosen, RunningSuite, SuiteResult
+from suites import LANES, MARKS, SUITES, Suite
 
 from inference_blueprints.resources import root
 
@@ -125,22 +128,101 @@ def test_a_change_of_java_runs_its_suite_whole() -> None:
     assert chosen["test-java"] is None
 
 
-def test_waiting_suites_run_alone_and_last() -> None:
-    groups = list(ci.in_order(Chosen(suite, None, "") for suite in SUITES))
-    assert [each.suite.target for each in groups[0]] == ["lint", "verify"]
-    waits = [each.suite.waits for group in groups for each in group]
+def test_each_suite_of_continuous_integration_is_in_one_lane() -> None:
+    named = [target for lane in LANES for target in lane]
+    assert sorted(named) == sorted(suite.target for suite in SUITES if suite.tier != "release")
+
+
+def test_suites_run_in_lanes_or_all_after_one_another() -> None:
+    chosen = [Chosen(suite, None, "") for suite in SUITES if suite.target != "verify"]
+    lanes = ci.in_lanes((each for each in chosen if each.suite.tier != "release"), at_once=True)
+    assert [[each.suite.target for each in lane] for lane in lanes] == [
+        [target for target in lane if target != "verify"] for lane in LANES
+    ]
+    [only] = ci.in_lanes(chosen, at_once=False)
+    assert {each.suite.target for each in only} == {each.suite.target for each in chosen}
+    waits = [each.suite.waits for each in only]
     assert waits == sorted(waits)
-    assert all(len(group) == 1 for group in groups[1:])
+
+
+class FakeSuites:
+    """Suites that end after some looks, each with its output. Time passes by looks."""
+
+    def __init__(self, looks: Mapping[str, int]) -> None:
+        self.looks = dict(looks)
+        self.events: list[str] = []
+        self.running: set[str] = set()
+
+    def start(self, chosen: Chosen, logs: Path) -> RunningSuite:
+        name = chosen.suite.target
+        self.events.append(f"{name} starts")
+        self.running.add(name)
+        log = logs / name
+        log.write_text(f"what {name} printed\n")
+        return RunningSuite(chosen, cast("subprocess.Popen[bytes]", FakeProcess(self, name)), log, 0.0)
+
+    def pass_by(self, _: float) -> None:
+        for name in self.running:
+            self.looks[name] -= 1
+
+
+class FakeProcess:
+    """The process of such a suite. That of lint fails."""
+
+    def __init__(self, suites: FakeSuites, name: str) -> None:
+        self._suites, self._name = suites, name
+
+    def poll(self) -> int | None:
+        return self.wait() if self._suites.looks[self._name] <= 0 else None
+
+    def wait(self) -> int:
+        self._suites.running.discard(self._name)
+        return int(self._name == "lint")
+
+
+def test_lanes_run_at_once_and_each_output_is_shown_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    suites = FakeSuites({"lint": 1, "test": 2, "test-thorough": 1, "test-clock": 9, "run": 1})
+    monkeypatch.setattr(ci, "start", suites.start)
+    monkeypatch.setattr(time, "sleep", suites.pass_by)
+    chosen = [Chosen(suite, None, "") for suite in SUITES if suite.target in suites.looks]
+    results = list(ci.run_lanes(ci.in_lanes(chosen, at_once=True), tmp_path))
+    assert [each.target for each in results] == ["lint", "test", "test-thorough", "test-clock", "run"]
+    assert suites.events == [
+        f"{name} starts" for name in ("lint", "test", "test-clock", "test-thorough", "run")
+    ]
+    assert [each.target for each in results if not each.passed] == ["lint"]
+    shown = capsys.readouterr().out
+    for name in suites.looks:
+        assert f"\nwhat {name} printed\n" in shown
+
+
+@pytest.mark.parametrize("target", ["test", "test-clock"])
+def test_what_does_not_wait_gives_way(target: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A session of its own and a lower priority, or neither."""
+    started: list[tuple[Sequence[str], bool]] = []
+
+    def popen(command: Sequence[str], *, start_new_session: bool, **_: object) -> SimpleNamespace:
+        started.append((command, start_new_session))
+        return SimpleNamespace(pid="none")
+
+    monkeypatch.setattr(subprocess, "Popen", popen)
+    ci.start(Chosen(next(each for each in SUITES if each.target == target), None, ""), tmp_path)
+    [(command, own_session)] = started
+    assert (command[0] == "nice", own_session) == (target == "test", target == "test")
+    assert list(command[-3:]) == ["make", "--no-print-directory", target]
 
 
 def test_repeated_tests_are_named_in_the_summary() -> None:
     text = "RERUN tests/local/test_run.py::test_a[one] - AssertionError\nPASSED\n"
     assert ci.repeated(text) == ("tests/local/test_run.py::test_a[one]",)
     result = SuiteResult("test-clock", passed=True, seconds=60, repeated=ci.repeated(text))
-    assert list(ci.summary([result]))[-1] == (
+    assert list(ci.summary([result], 90))[-2:] == [
+        "together                   1.5 min",
         "repeated: tests/local/test_run.py::test_a[one] (test-clock); "
-        "run: make deflake N=20 ONLY=tests/local/test_run.py::test_a"
-    )
+        "run: make deflake N=20 ONLY=tests/local/test_run.py::test_a",
+    ]
 
 
 CLOCK, THOROUGH = (
@@ -151,7 +233,7 @@ CLOCK, THOROUGH = (
 @pytest.mark.parametrize("second_passes", [True, False])
 @pytest.mark.parametrize(
     ("suite", "failures", "runs"),
-    [(CLOCK, 1, 2), (CLOCK, 3, 2), (CLOCK, 4, 1), (CLOCK, 0, 1), (THOROUGH, 1, 1)],
+    [(CLOCK, 1, 1), (CLOCK, 3, 1), (CLOCK, 4, 0), (CLOCK, 0, 0), (THOROUGH, 1, 0)],
 )
 def test_failed_tests_that_wait_are_repeated_once_in_a_new_process(
     *,
@@ -168,21 +250,24 @@ def test_failed_tests_that_wait_are_repeated_once_in_a_new_process(
 
     def shown(name: str, command: Sequence[str], logs: Path) -> SuiteResult:
         commands.append(command)
-        lines = ["ERROR in the log", *(f"FAILED {each}[with a space] - Error" for each in names)]
-        (logs / name).write_text("\n".join(lines))
-        return SuiteResult(name, len(commands) == 2 and second_passes, 1.0, ())
+        return SuiteResult(name, second_passes, 1.0, ())
 
     monkeypatch.setattr(ci, "shown", shown)
-    result = ci.run_and_repeat(Chosen(suite, None, ""), tmp_path)
-    assert (len(commands), result.seconds) == (runs, runs)
-    assert result.passed == (runs == 2 and second_passes)
-    assert list(result.repeated) == (names if runs == 2 else [])
-    assert all(command[-1] == f"ONLY={' '.join(names)}" for command in commands[1:])
+    lines = ["ERROR in the log", *(f"FAILED {each}[with a space] - Error" for each in names)]
+    (tmp_path / suite.target).write_text("\n".join(lines))
+    first = SuiteResult(suite.target, passed=False, seconds=1.0, repeated=())
+    result = ci.repeat_failed(Chosen(suite, None, ""), first, tmp_path)
+    assert (len(commands), result.seconds) == (runs, runs + 1)
+    assert result.passed == (runs == 1 and second_passes)
+    assert list(result.repeated) == (names if runs == 1 else [])
+    assert all(command[-1] == f"ONLY={' '.join(names)}" for command in commands)
 
 
-def test_a_whole_suite_collects_only_files_with_its_tests() -> None:
-    [only] = [word for word in Chosen(CLOCK, None, "whole").command if word.startswith("ONLY=")]
-    assert only.removeprefix("ONLY=").split() == CLOCK.files(root())
+@pytest.mark.parametrize("suite", [each for each in SUITES if each.tier == "near a change" and each.mark])
+def test_a_whole_suite_collects_only_files_with_its_tests(suite: Suite) -> None:
+    makefile = (root() / "Makefile").read_text(encoding="utf-8")
+    [command] = re.findall(rf"^{suite.target}:.*\n(?:\t@.*\n)*\t(.*)", makefile, re.MULTILINE)
+    assert f"$(or $(ONLY),$(FILES)) -m '{suite.mark} and not experimental'" in command
 
 
 @pytest.mark.parametrize("suite", SUITES, ids=lambda suite: suite.target)
