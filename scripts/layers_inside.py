@@ -107,8 +107,34 @@ def _know(model_type: object) -> None:
     from transformers.models.auto.configuration_auto import CONFIG_MAPPING
     from vllm.transformers_utils.config import _CONFIG_REGISTRY
 
-    if isinstance(model_type, str) and model_type not in {*CONFIG_MAPPING, *_CONFIG_REGISTRY}:
-        AutoConfig.register(model_type, type("OwnConfig", (PretrainedConfig,), {"model_type": model_type}))
+    known = {*CONFIG_MAPPING, *_CONFIG_REGISTRY}
+
+    def section(name: str, value: Any) -> Any:
+        if isinstance(value, list) and value and isinstance(value[0], dict):
+            return [_Fields(each) for each in value]
+        if not name.endswith("_config") or not isinstance(value, dict):
+            return value
+        given = dict(value)
+        own = given.pop("model_type", None)
+        return AutoConfig.for_model(own, **given) if own in known else PretrainedConfig(**given)
+
+    class OwnConfig(PretrainedConfig):  # type: ignore[misc]
+        def __init__(self, **fields: Any) -> None:
+            super().__init__(**{name: section(name, value) for name, value in fields.items()})
+
+    if isinstance(model_type, str) and model_type not in known:
+        OwnConfig.model_type = model_type
+        AutoConfig.register(model_type, OwnConfig)
+
+
+class _Fields(dict[str, Any]):
+    """An object whose fields are read as attributes, as publishers' own classes of configurations allow."""
+
+    def __getattr__(self, name: str) -> Any:
+        if name not in self:
+            raise AttributeError(name)
+        value = self[name]
+        return _Fields(value) if isinstance(value, dict) else value
 
 
 def _model_facts(config: Any, model: Any) -> Json:

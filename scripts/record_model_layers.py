@@ -78,7 +78,12 @@ def given(group: str) -> Iterator[Json]:
     """Yield the configurations of a file."""
     document = json.loads((CONFIGURATIONS / f"{group}.json").read_text(encoding="utf-8"))
     for name, entry in document["configurations"].items():
-        yield {"name": name, "configuration": entry["configuration"], "exported": entry.get("exported")}
+        yield {
+            "name": name,
+            "configuration": entry["configuration"],
+            "exported": entry.get("exported"),
+            "arguments": entry.get("arguments", {}),
+        }
 
 
 def counted(python: Path, capability: str, jobs: list[Json]) -> Iterator[Json]:

@@ -20,14 +20,24 @@ class Architecture:
     """The class in ``architectures``, such as ``Qwen3ForCausalLM``."""
     source: str
     """Source of these facts."""
+    model_type: str = ""
+    """``model_type`` of a section that describes a language model of this class without naming it; empty if
+    sections are known to name it."""
+    language: bool = False
+    """Whether the section ``text_config`` is a configuration of its own, whose class says what the language
+    model is (``init_vllm_registered_model`` in ``models/utils.py`` of vLLM 0.31.0)."""
     defaults: Mapping[str, Any] = field(default_factory=dict)
     """Values of the fields that a ``config.json`` may leave out, as in the class of its configuration."""
+    vision_defaults: Mapping[str, Any] = field(default_factory=dict)
+    """The same of the section ``vision_config``."""
     names: Mapping[str, str] = field(default_factory=dict)
     """The family's own names of fields, by the name that others give them, such as ``n_embd`` for
     ``hidden_size``. A dot leads into a section."""
     width_factor: int = 0
     """Width of feed-forward modules as a multiple of ``hidden_size``, if the file does not give it; 0 if it
     must."""
+    halved_width: bool = False
+    """Whether the width in the file is that of two matrices together."""
     one_kv_head: str = ""
     """Field that is true if all heads share one KV head, unless ``new_decoder_architecture`` is true."""
     whole_keys: bool = False
@@ -55,7 +65,9 @@ class Architecture:
         "groups",
         "period",
         "chunks",
+        "local",
         "alone",
+        "blocks",
         "hybrid",
         "listed",
         "flags",
@@ -67,8 +79,9 @@ class Architecture:
     ``max_window_layers`` on if ``use_sliding_window`` is true; ``interval``: all keep a state except each
     ``full_attention_interval``-th; ``indices``: by ``full_attn_idxs``; ``groups``: by ``layer_group_size``;
     ``period``: by ``attn_layer_period``; ``chunks``: all attend to a chunk except each
-    ``no_rope_layer_interval``-th; ``alone``: by ``hybrid_override_pattern``; ``hybrid``: by
-    ``layers_block_type``; ``listed``: by ``linear_attn_config``; ``flags``: by ``hybrid_layer_pattern``;
+    ``no_rope_layer_interval``-th; ``local``: by ``local_layer_ids``; ``alone``: by
+    ``hybrid_override_pattern``; ``blocks``: by ``block_configs``; ``hybrid``: by ``layers_block_type``;
+    ``listed``: by ``linear_attn_config``; ``flags``: by ``hybrid_layer_pattern``;
     ``state``: all keep a state."""
     prefix: str = "model"
     """First part of the names of its weights in a checkpoint."""
@@ -108,6 +121,8 @@ class Architecture:
     """Further field with the number of its layers for multi-token prediction."""
     prediction_path: str = ""
     """Path of the layers for multi-token prediction; empty if they follow the other layers."""
+    whole_embedding: bool = False
+    """Whether every device holds the embedding whole."""
     whole_layers: bool = False
     """Whether every device holds its layers whole, because the class that engines run has no plan for tensor
     parallelism."""
@@ -119,10 +134,27 @@ class Architecture:
     """What follows the last layer: an output layer, a small classifier, or nothing."""
     tasks: tuple[str, ...] = ("generate", "embed")
     """Tasks of the blueprint for which it is."""
-    projector: Literal["merger", "pixtral", "llama4", "minimax", "linear"] = "merger"
+    projector: Literal[
+        "merger",
+        "mlp",
+        "merged",
+        "pixtral",
+        "llama4",
+        "minimax",
+        "linear",
+        "glm",
+        "chatglm",
+        "resampler",
+        "ovis",
+        "molmo",
+    ] = "merger"
     """How image vectors become vectors of the language model."""
-    whole_vision: bool = False
-    """Whether every device holds its vision part whole."""
+    whole_vision: Literal["", "all", "attention"] = ""
+    """What every device holds whole of its vision part besides the patches' first layer and positions."""
+    further_projection: bool = False
+    """Whether one more matrix follows, from the size of image vectors to that of the language model's."""
+    whole_projector: bool = False
+    """Whether every device holds the projections behind the encoder whole."""
     gated_vision: bool = False
     """Whether the feed-forward modules of its vision part have three matrices."""
     least_expert_part: int = 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from inference_catalog.cached_layers import as_data
@@ -32,6 +33,19 @@ from inference_catalog.configurations.weight_schemes import PLAIN
 
 _BILLION = 1e9
 _PLAIN_BYTES = 2
+#: What a class with a language model of another class says itself.
+_OF_THE_WHOLE = (
+    "name",
+    "source",
+    "vision_defaults",
+    "projector",
+    "further_projection",
+    "whole_vision",
+    "whole_projector",
+    "gated_vision",
+    "splits_by_image",
+    "scales_to_pixels",
+)
 
 
 def describe(configuration: object, exported: object = None) -> dict[str, Any]:
@@ -60,7 +74,7 @@ def describe(configuration: object, exported: object = None) -> dict[str, Any]:
     of_draft = draft_class(content, shipped().draft_classes)
     if of_draft:
         return describe_draft(ConfigFields(content), of_draft, shipped().architectures)
-    architecture = _architecture(configuration)
+    architecture = _with_language(_architecture(configuration), content)
     whole = ConfigFields(content, defaults=architecture.defaults, names=architecture.names)
     of_export = (
         None
@@ -77,7 +91,7 @@ def describe(configuration: object, exported: object = None) -> dict[str, Any]:
     predicted = prediction_modules(shape, architecture)
     sizes, predicted_sizes = weight_sizes(modules, scheme_of), weight_sizes(predicted, scheme_of)
     vision_parameters = vision.parameters if vision else 0
-    of_vision = _PLAIN_BYTES * vision_parameters if architecture.whole_vision else 0
+    of_vision = _PLAIN_BYTES * vision.whole_parameters if vision else 0
     total = modules.total + vision_parameters
     cache = cache_settings(architecture, cached_type(whole, of_export))
     least = architecture.least_expert_part
@@ -150,4 +164,26 @@ def _architecture(configuration: object) -> Architecture:
     raise UncountedClassError(
         f"architectures: got {name[:60]!r}, which is not counted here; "
         f"{shipped().registered_classes.known_to(name)}"
+    )
+
+
+def _with_language(architecture: Architecture, content: Mapping[str, Any]) -> Architecture:
+    """Return a class with what the class of its language model adds, where a section of the file names it."""
+    if not architecture.language:
+        return architecture
+    section = ConfigFields(content, names=architecture.names).section("text_config")
+    named, model_type = (section.value(name) if section else None for name in ("architectures", "model_type"))
+    name = named[0] if isinstance(named, list) and len(named) == 1 and isinstance(named[0], str) else ""
+    known = shipped().architectures
+    by_type = {each.model_type: each for each in known.values() if each.model_type}
+    found = known.get(name) if name else by_type.get(str(model_type))
+    if found is None:
+        place, shown = architecture.names.get("text_config", "text_config"), repr(name or model_type)[:60]
+        message = f"{place}: got a language model of the class {shown}, which is not counted here"
+        raise UncountedClassError(message)
+    return replace(
+        found,
+        **{name: getattr(architecture, name) for name in _OF_THE_WHOLE},
+        defaults={**found.defaults, **architecture.defaults},
+        names={**found.names, **architecture.names},
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+from inference_catalog.configurations.blocks import read_blocks
 from inference_catalog.configurations.config_fields import Architecture, ConfigFields
 from inference_catalog.configurations.layer_kinds import FeedForwardKind
 from inference_catalog.configurations.layer_parts import LayerPart, WeightModule
@@ -36,6 +37,8 @@ class FeedForward:
     hidden_size: int
     dense_width: int
     experts: Experts | None
+    widths: tuple[int, ...] = ()
+    """Width of each layer, where the file has a list of them; empty if all are `dense_width`."""
 
 
 def read_feed_forward(
@@ -56,7 +59,9 @@ def read_feed_forward(
     """
     if "dense" not in kinds and set(kinds) <= {"none"}:
         return FeedForward(hidden_size, 1, None)
-    return FeedForward(hidden_size, _dense_width(fields, architecture), _experts(fields, kinds))
+    widths = _widths(fields, len(kinds))
+    width = max(widths, default=0) or _dense_width(fields, architecture)
+    return FeedForward(hidden_size, width, _experts(fields, kinds), widths)
 
 
 def feed_forward_part(
@@ -89,7 +94,8 @@ def feed_forward_part(
     found: list[WeightModule] = []
     biases = 0
     if not has_experts or architecture.dense_beside_experts:
-        width = networks.dense_width * (2 if double else 1)
+        width = networks.widths[like] if networks.widths else networks.dense_width
+        width *= 2 if double else 1
         path = architecture.feed_forward if kind == "dense" else architecture.dense_path
         several = architecture.attention_modules
         for number in range(several):
@@ -127,6 +133,21 @@ def _network(
     return [WeightModule(f"{start}{name}", parameters, is_expert) for name in names]
 
 
+def _widths(fields: ConfigFields, layers: int) -> tuple[int, ...]:
+    """Return the widths of layers that have one each; empty if the file does not list them."""
+    blocks = read_blocks(fields)
+    if blocks:
+        return tuple(each.width for each in blocks) if len(blocks) == layers else ()
+    name = "intermediate_size"
+    if not isinstance(fields.value(name), list):
+        return ()
+    listed = fields.items(name, int)
+    if len(listed) != layers or min(listed, default=0) < 1:
+        fields.wrong(name, f"a number, or a list of {layers} numbers above 0")
+        return ()
+    return tuple(listed)
+
+
 def _dense_width(fields: ConfigFields, architecture: Architecture) -> int:
     """Return the width of a layer without experts."""
     names = ("intermediate_size_mlp", "dense_intermediate_size", architecture.dense_width)
@@ -136,7 +157,9 @@ def _dense_width(fields: ConfigFields, architecture: Architecture) -> int:
     factor = architecture.width_factor
     default = factor * fields.number("hidden_size") if factor else None
     width = fields.number("intermediate_size", "moe_intermediate_size", default=default)
-    return _adjusted(fields, width) if fields.flag("block_auto_adjust_ff_dim") else width
+    if fields.flag("block_auto_adjust_ff_dim"):
+        return _adjusted(fields, width)
+    return width // 2 if architecture.halved_width else width
 
 
 def _adjusted(fields: ConfigFields, width: int) -> int:

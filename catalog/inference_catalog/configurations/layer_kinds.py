@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Literal
 
+from inference_catalog.configurations.blocks import NAME, read_blocks
 from inference_catalog.configurations.config_fields import Architecture, ConfigFields
 
 AttentionKind = Literal["full", "window", "chunk", "state", "both", "none"]
@@ -32,6 +33,8 @@ LAYER_TYPES: Mapping[str, Kinds] = MappingProxyType(
     }
 )
 """Names in ``layer_types``."""
+_CONVOLVED: Mapping[str, Kinds] = MappingProxyType({"hybrid": ("full", ""), "hybrid_sliding": ("window", "")})
+"""The same of Inkling, whose layers have short convolutions around attention."""
 _ALONE: Mapping[str, Kinds] = MappingProxyType(
     {
         "M": ("state", "none"),
@@ -66,7 +69,8 @@ def read_kinds(fields: ConfigFields, architecture: Architecture, layers: int) ->
     if not types:
         found = _BY_NUMBER[architecture.pattern](fields, layers)
         return tuple((kind, "") for kind in found)
-    known = {name for name, (kind, _) in LAYER_TYPES.items() if kind != "state" or architecture.state}
+    kinds = _CONVOLVED if architecture.pattern == "local" else LAYER_TYPES
+    known = {name for name, (kind, _) in kinds.items() if kind != "state" or architecture.state}
     unknown = sorted(set(types) - known)
     if unknown:
         fields.problems.append(
@@ -76,7 +80,7 @@ def read_kinds(fields: ConfigFields, architecture: Architecture, layers: int) ->
     elif len(types) not in (layers, layers + fields.number("num_nextn_predict_layers", default=0, minimum=0)):
         fields.wrong("layer_types", f"a list of {layers} texts, one per layer")
     else:
-        return tuple(LAYER_TYPES[each] for each in types[:layers])
+        return tuple(kinds[each] for each in types[:layers])
     return (("full", ""),) * layers
 
 
@@ -135,6 +139,11 @@ def _groups(fields: ConfigFields, layers: int) -> tuple[AttentionKind, ...]:
     return tuple("state" if index % size and index <= whole else "full" for index in range(1, layers + 1))
 
 
+def _local(fields: ConfigFields, layers: int) -> tuple[AttentionKind, ...]:
+    numbers = set(fields.items("local_layer_ids", int))
+    return tuple("window" if index in numbers else "full" for index in range(layers))
+
+
 _BY_NUMBER: Mapping[str, Callable[[ConfigFields, int], tuple[AttentionKind, ...]]] = MappingProxyType(
     {
         "none": _all("full"),
@@ -147,6 +156,7 @@ _BY_NUMBER: Mapping[str, Callable[[ConfigFields, int], tuple[AttentionKind, ...]
         "both": _all("both"),
         "indices": _indices,
         "groups": _groups,
+        "local": _local,
     }
 )
 
@@ -214,9 +224,19 @@ def _hybrid(fields: ConfigFields, layers: int) -> tuple[Kinds, ...]:
     return tuple(kinds[each] for each in types)
 
 
+def _blocks(fields: ConfigFields, layers: int) -> tuple[Kinds, ...]:
+    """Return the kinds of layers that may miss a part (Nemotron-NAS)."""
+    found = read_blocks(fields)
+    if len(found) != layers:
+        fields.wrong(NAME, f"a list of {layers} objects, one per layer")
+        return (("full", ""),) * layers
+    return tuple(("full" if each.kv_heads else "none", "dense" if each.width else "none") for each in found)
+
+
 _WHOLE: Mapping[str, Callable[[ConfigFields, int], tuple[Kinds, ...]]] = MappingProxyType(
     {
         "alone": _alone,
+        "blocks": _blocks,
         "listed": _listed,
         "flags": _flags,
         "hybrid": _hybrid,

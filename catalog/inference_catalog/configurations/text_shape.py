@@ -33,7 +33,11 @@ _STATE_FIELDS = (
     "ssm_state_size",
 )
 """Fields of models whose layers keep a state."""
-_PATTERN_FIELDS = {"hybrid_override_pattern": "alone", "hybrid_layer_pattern": "flags", "block_configs": ""}
+_PATTERN_FIELDS = {
+    "hybrid_override_pattern": "alone",
+    "hybrid_layer_pattern": "flags",
+    "block_configs": "blocks",
+}
 """Fields that say what the layers are, and the pattern of the classes that are counted with them."""
 
 
@@ -80,6 +84,8 @@ def read_text_shape(whole: ConfigFields, architecture: Architecture) -> TextShap
     named = fields.value("layers_block_type")
     listed = len(named) if isinstance(named, list) and named else None
     layers = fields.number("num_hidden_layers", default=listed, maximum=MAX_LAYERS)
+    if fields.value("H_cycles") is not None:  # two stacks, each of which a token passes several times
+        layers = 2 * fields.number("num_layers_per_stack", "num_hidden_layers", maximum=MAX_LAYERS)
     kinds = _without_windows(fields, read_kinds(fields, architecture, layers))
     hidden_size = fields.number("hidden_size")
     networks = read_feed_forward(fields, architecture, tuple(kind for _, kind in kinds), hidden_size)
@@ -164,8 +170,32 @@ class _Layers:
                 mixer_part(fields, architecture, kind, index),
                 feed_forward_part(self._networks, architecture, network, like, double=is_double),
                 LayerPart(gates, own, own),
+                _mixing(fields, hidden),
+                _updates(fields, hidden),
             ]
         )
+
+
+def _mixing(fields: ConfigFields, hidden: int) -> LayerPart:
+    """Return what a layer holds to mix several hidden vectors, before attention and before its network.
+
+    The parameters are in 32 bits, so each counts twice (``models/deepseek_v4`` and ``models/hy_v4`` of vLLM
+    0.31.0; the latter has no matrix for mixing the vectors with each other).
+    """
+    streams = fields.number("hc_mult", default=0, minimum=0, maximum=MAX_LAYERS)
+    own = 2 if fields.has("hc_magnitude") else 2 + streams
+    plain = 2 * 2 * own * streams * streams * hidden
+    return LayerPart((), plain, plain)
+
+
+def _updates(fields: ConfigFields, hidden: int) -> LayerPart:
+    """Return what a layer holds to update several hidden vectors in turn (``gemma3n.py`` of vLLM 0.31.0)."""
+    rank = fields.number("laurel_rank", default=0, minimum=0)
+    inputs = fields.number("altup_num_inputs", default=0, minimum=0, maximum=MAX_LAYERS)
+    # A router, its norm, coefficients, and a scale in 32 bits.
+    plain = inputs * hidden + inputs**2 + inputs**3 + 3 * hidden if inputs else 0
+    found = matrices("laurel", linear_left=hidden * rank, linear_right=hidden * rank)
+    return LayerPart(found, plain, plain)
 
 
 def _refuse_others(fields: ConfigFields, architecture: Architecture) -> None:
@@ -182,7 +212,13 @@ def _refuse_others(fields: ConfigFields, architecture: Architecture) -> None:
 
 
 def _without_windows(fields: ConfigFields, kinds: tuple[Kinds, ...]) -> tuple[Kinds, ...]:
-    """Return the kinds, without windows if the file sets their length to null."""
+    """Return the kinds, without windows if the file sets their length to null.
+
+    Chunks whose length the file leaves out are as long as windows, and a layer reads the chunk before its own
+    too, for which vLLM keeps what a window keeps (``rnj1.py`` of 0.31.0).
+    """
+    if fields.value("attention_chunk_size") is None and fields.has("sliding_window"):
+        kinds = tuple(("window" if kind == "chunk" else kind, network) for kind, network in kinds)
     if not any(kind == "window" for kind, _ in kinds):
         return kinds
     if fields.number("sliding_window", default=0, null=True):
@@ -222,6 +258,8 @@ def _tables(fields: ConfigFields, architecture: Architecture, layers: int) -> in
     if inputs:
         rows = fields.number("vocab_size_per_layer_input", default=vocabulary)
         found += (rows + hidden) * layers * inputs
+    # A projection of each further hidden vector, before the layers and behind them.
+    found += 2 * max(0, fields.number("altup_num_inputs", default=1) - 1) * hidden**2
     return found
 
 

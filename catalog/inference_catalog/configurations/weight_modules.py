@@ -44,7 +44,8 @@ def language_modules(shape: TextShape, architecture: Architecture) -> WeightModu
             for each in _named(shape.parts, f"{architecture.prefix}.layers".removeprefix("."), 0)
         ),
         shape.tables + sum(part.plain for part in shape.parts),
-        sum(part.plain if architecture.whole_layers else part.whole for part in shape.parts),
+        sum(part.plain if architecture.whole_layers else part.whole for part in shape.parts)
+        + (shape.vocabulary_size * shape.hidden_size if architecture.whole_embedding else 0),
         WeightModule("lm_head", shape.output, is_output=True),
     )
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 from inference_catalog.cached_layers import CachedLayers
+from inference_catalog.configurations.blocks import read_blocks
 from inference_catalog.configurations.config_fields import Architecture, ConfigFields
 from inference_catalog.configurations.layer_kinds import LAYER_TYPES, AttentionKind
 from inference_catalog.configurations.layer_parts import LayerPart, WeightModule, matrices
+from inference_catalog.configurations.mixers.further_caches import convolved, repeated
 from inference_contracts.records import dataclass
 
 _PLAIN_BYTES = 2
@@ -52,6 +54,7 @@ def read_heads(fields: ConfigFields, architecture: Architecture, kind: Attention
     own_keys = fields.flag("attention_k_eq_v") and kind == "full"
     first = ("swa_num_key_value_heads",) if is_window else ("num_global_key_value_heads",) if own_keys else ()
     keys = fields.number(*first, "num_key_value_heads", default=queries)
+    keys = max((each.kv_heads for each in read_blocks(fields)), default=0) or keys
     shares_keys = bool(architecture.one_kv_head) and fields.flag(architecture.one_kv_head)
     if shares_keys and not fields.flag("new_decoder_architecture"):
         keys = 1
@@ -85,6 +88,7 @@ def grouped(fields: ConfigFields, architecture: Architecture, kind: AttentionKin
     shares = shared and index >= fields.number("num_hidden_layers") - shared
     gate = 2 if fields.flag("attn_output_gate", default=architecture.output_gate) else 1
     key, value = (0, 0) if shares else (inputs * heads.keys * heads.size, inputs * heads.keys * heads.values)
+    value *= _value_experts(fields, index)
     rank = fields.number("share_q_dim", default=0, minimum=0, null=True)
     found = matrices(
         architecture.attention_path,
@@ -94,6 +98,7 @@ def grouped(fields: ConfigFields, architecture: Architecture, kind: AttentionKin
         wq=rank * heads.queries * heads.size,
         k_proj=key,
         v_proj=value,
+        r_proj=hidden * heads.queries * fields.number("d_rel", default=0, minimum=0),
         o_proj=hidden * heads.queries * heads.values,
     )
     if rank:  # one query, which becomes that of each head
@@ -104,18 +109,24 @@ def grouped(fields: ConfigFields, architecture: Architecture, kind: AttentionKin
         plain += hidden if architecture.bias == "qkvo" else 0
     if architecture.encoder or shares:
         return LayerPart(found, plain, cached=() if architecture.encoder else (CachedLayers(1, "none"),))
-    own = _cached(fields, kind, heads)
+    own = _cached(fields, kind, heads, index)
     sparse = fields.section("sparse_attention_config")
     chosen = sparse.items("sparse_attention_freq", int) if sparse else []
     if sparse and chosen and chosen[min(index, len(chosen) - 1)]:
         return _with_index(
             LayerPart(found, plain, cached=(own,)), sparse, architecture.attention_path, hidden
         )
-    return LayerPart(found, plain, cached=(own,))
+    return LayerPart(found, plain, cached=(own, *repeated(fields, own, index), *convolved(fields, own)))
 
 
 def _of_layer(fields: ConfigFields, heads: Heads, index: int) -> Heads:
-    """Return the heads of one layer, whose queries may have a list of their own (Laguna)."""
+    """Return the heads of one layer.
+
+    Keys may have a list of their own (Nemotron-NAS), and so may queries (Laguna).
+    """
+    blocks = read_blocks(fields)
+    if index < len(blocks):
+        return replace(heads, keys=blocks[index].kv_heads or heads.keys)
     name = "num_attention_heads_per_layer"
     listed = fields.items(name, int)
     if not listed:
@@ -125,6 +136,13 @@ def _of_layer(fields: ConfigFields, heads: Heads, index: int) -> Heads:
         fields.wrong(name, f"a list of {layers} numbers, each a multiple of the {heads.keys} KV heads")
         return heads
     return replace(heads, queries=listed[min(index, layers - 1)])
+
+
+def _value_experts(fields: ConfigFields, index: int) -> int:
+    """Return how many projections of values a layer has, of which each token uses some (K2 Horizon)."""
+    every = fields.number("decoder_sparse_step", default=1)
+    has_experts = (index + 1) % every == 0 and index not in fields.items("mlp_only_layers", int)
+    return fields.number("mova_num_experts", default=1, minimum=0) or 1 if has_experts else 1
 
 
 def gate_width(fields: ConfigFields, architecture: Architecture, heads: int, values: int) -> int:
@@ -147,9 +165,11 @@ def gate_width(fields: ConfigFields, architecture: Architecture, heads: int, val
     return heads * (1 if given is True or given in ("per-head", "head_wise") else values)
 
 
-def _cached(fields: ConfigFields, kind: AttentionKind, heads: Heads) -> CachedLayers:
+def _cached(fields: ConfigFields, kind: AttentionKind, heads: Heads, index: int) -> CachedLayers:
     names = {"window": "sliding_window", "chunk": "attention_chunk_size"}
     window = fields.number(names[kind], default=8192 if kind == "chunk" else None) if kind in names else 0
+    if kind == "window":
+        window = _window(fields, window, index)
     block = _SPARSE_BLOCK if fields.has("sparse_attention_config") else 16
     return CachedLayers(
         1,
@@ -160,6 +180,19 @@ def _cached(fields: ConfigFields, kind: AttentionKind, heads: Heads) -> CachedLa
         window=window,
         block=block,
     )
+
+
+def _window(fields: ConfigFields, usual: int, index: int) -> int:
+    """Return the window of a layer, for which a file may have a list (EXAONE MoE)."""
+    name = "sliding_windows"
+    listed = fields.value(name)
+    if listed is None:
+        return usual
+    found = listed[min(index, len(listed) - 1)] if isinstance(listed, list) and listed else None
+    if isinstance(found, bool) or not isinstance(found, int) or found < 1:
+        fields.wrong(name, "a list with a number above 0 for each layer that has a window")
+        return usual
+    return found
 
 
 def _with_index(part: LayerPart, sparse: ConfigFields, path: str, hidden: int) -> LayerPart:

@@ -71,8 +71,7 @@ def latent(fields: ConfigFields, architecture: Architecture, kind: AttentionKind
     sizes, indexer = read_latent(fields), read_indexer(fields)
     hidden, heads = fields.number("hidden_size"), fields.number("num_attention_heads")
     query = heads * (sizes.plain_size + sizes.rope_size)
-    is_gated = fields.flag("mla_use_output_gate")
-    gate = heads * sizes.value_size if is_gated else gate_width(fields, architecture, heads, sizes.value_size)
+    gate = _gate(fields, heads, sizes) or gate_width(fields, architecture, heads, sizes.value_size)
     found = matrices(
         architecture.attention_path,
         q_a_proj=hidden * sizes.query_rank,
@@ -99,6 +98,13 @@ def latent(fields: ConfigFields, architecture: Architecture, kind: AttentionKind
         hidden * indexer.heads,
         (vectors, index_keys(indexer.head_size, _SPARSE_BLOCK)),
     )
+
+
+def _gate(fields: ConfigFields, heads: int, sizes: LatentAttention) -> int:
+    """Return the values of a gate behind attention; 0 without one (Kimi K3, HY V4)."""
+    if fields.flag("gated_mla"):
+        return heads * (1 if fields.value("gating_type") == "headwise" else sizes.value_size)
+    return heads * sizes.value_size if fields.flag("mla_use_output_gate") else 0
 
 
 def index_keys(size: int, block: int, tokens_per_entry: int = 1) -> CachedLayers:

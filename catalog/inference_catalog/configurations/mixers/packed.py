@@ -32,16 +32,15 @@ def packed(fields: ConfigFields, architecture: Architecture, kind: AttentionKind
         wo_a=heads * size * output,
         wo_b=groups * output * hidden,
     )
-    plain = _mixing(fields, hidden)
     rope = fields.number("qk_rope_head_dim")
     entry = size - rope + (size - rope) // _SCALED + 1 + rope * _PLAIN_BYTES
     window = fields.number("sliding_window")
     cached = [CachedLayers(1, "window", window=window, fixed_bytes=entry, block=_WINDOW_BLOCK)]
     ratio = _ratio(fields, index)
     if not ratio:
-        return LayerPart(found, plain, plain, tuple(cached))
+        return LayerPart(found, cached=tuple(cached))
     overlap = 2 if ratio <= _FINE else 1
-    plain += 2 * overlap * hidden * size
+    plain = 2 * overlap * hidden * size
     if ratio <= _FINE:
         index_heads, index_size = fields.number("index_n_heads"), fields.number("index_head_dim")
         found += matrices(f"{path}.indexer", wq_b=rank * index_heads * index_size)
@@ -74,9 +73,3 @@ def _compressor(size: int, ratio: int, overlap: int) -> CachedLayers:
         block=4 if overlap > 1 else 8,
         own=False,
     )
-
-
-def _mixing(fields: ConfigFields, hidden: int) -> int:
-    """Return the parameters of hyper-connections in bytes of 16 bits; they are in 32 bits."""
-    streams = fields.number("hc_mult", default=0, minimum=0)
-    return 2 * 2 * (2 + streams) * streams * streams * hidden
