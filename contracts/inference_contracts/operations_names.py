@@ -7,9 +7,9 @@ cluster of a platform, so that a platform can have several clusters later.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Final
 
+from inference_contracts.records import dataclass
 from inference_contracts.shift_names import SHIFT_CONTROLLER
 
 # Runbooks of the alarms of the Operations stack, as paths below the repository.

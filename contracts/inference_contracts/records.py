@@ -1,8 +1,8 @@
-"""`dataclass` for classes that a short command defines, made with one generated function instead of six.
+"""`dataclass` for classes that a short command defines, made without generated functions.
 
-`blueprints validate` defines 140 data classes. With those of `dataclasses`, which compiles six functions for
-each frozen one, it takes 45 ms of 315 ms and 2 MiB of 41 MiB more. Here `__init__` is compiled, and all
-classes share the others.
+`blueprints validate` defines 150 data classes and uses half of them. With those of `dataclasses`, which
+compiles six functions for each frozen one, it takes 45 ms of 315 ms and 2 MiB of 41 MiB more. Here `__init__`
+is compiled when the first object is made, and all classes share the others.
 
 `msgspec.Struct` compiles nothing. To make these classes takes 2 ms with it instead of 24 ms, but to import it
 another 9 ms and 1.8 MiB. It cannot replace these classes: pydantic, which writes the schemas of our charts
@@ -53,7 +53,16 @@ def _made(kind: Any, *, kw_only: bool) -> Any:
     """Return the data class of a class."""
     made = dataclasses.dataclass(init=False, repr=False, eq=False, slots=True, kw_only=kw_only)(kind)
     declared = fields(made)
-    made.__init__ = _init(made, declared)
+    for each in declared:
+        if not each.init:
+            name = f"{made.__qualname__}.{each.name}"
+            raise TypeError(f"{name}: fields with init=False are those of dataclasses")
+
+    def first(self: Any, *arguments: Any, **named: Any) -> None:
+        made.__init__ = _init(made, declared)
+        made.__init__(self, *arguments, **named)
+
+    made.__init__ = first
     compared = [field.name for field in declared if field.compare]
     made._compared = attrgetter(*compared) if compared else staticmethod(_nothing)
     for name, method in _METHODS.items():
@@ -70,8 +79,6 @@ def _init(kind: type[Any], declared: tuple[Field[Any], ...]) -> Callable[..., No
     body: list[str] = []
     for field in declared:
         name, default = field.name, f"_default_{field.name}"
-        if not field.init:
-            raise TypeError(f"{kind.__qualname__}.{name}: fields with init=False are those of dataclasses")
         parameter = value = name
         if field.default is not MISSING:
             names[default] = field.default

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, field
 from typing import Any, Final, Literal, Self
+
+from inference_contracts.records import dataclass
 
 #: What the capacity shift does with its decisions: only record them, or carry them out.
 ShiftAction = Literal["observe", "shift"]

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
-from typing import Literal, cast
+from functools import cached_property, wraps
+from typing import Any, Literal, TypeVar, cast
 
 import inference_catalog as catalog
 from inference_blueprints.serving.traffic import Traffic, deployment_traffic
@@ -22,8 +23,12 @@ class UnresolvedError(LookupError):
     """The blueprint refers to an unknown entry. The blueprint's own rules report it with its position."""
 
 
+class _WithDictionary:
+    """Gives a class with slots a dictionary, in which `cached_property` keeps what it has computed."""
+
+
 @dataclass(frozen=True, slots=True)
-class ResolvedWorkers:
+class ResolvedWorkers(_WithDictionary):
     """The workers of one role of a deployment, with all inputs of their plan."""
 
     blueprint: spec.Blueprint
@@ -45,7 +50,12 @@ class ResolvedWorkers:
     engine: catalog.Engine
     """The catalogue's entry of the engine."""
 
-    @property
+    @cached_property
+    def computed(self) -> dict[Callable[[ResolvedWorkers], Any], Any]:
+        """What functions marked with `computed_once` have returned for these workers."""
+        return {}
+
+    @cached_property
     def traffic(self) -> Traffic:
         """The requests that the workers' deployment has to serve."""
         return deployment_traffic(self.blueprint.spec, self.model, self.deployment)
@@ -79,7 +89,7 @@ class ResolvedWorkers:
         blueprint = self.blueprint.model_copy(update={"spec": section})
         return replace(self, blueprint=blueprint, model=model, deployment=deployment)
 
-    @property
+    @cached_property
     def device_shape(self) -> catalog.Model:
         """The model as devices hold it: quantised while it is loaded, and with the layers that guess.
 
@@ -222,6 +232,22 @@ def _accelerator_names(blueprint: spec.Blueprint, model: spec.Model) -> set[str]
     }
     pools = [pool for _, pool in usable(blueprint.spec.pools) if pool.name in names]
     return {each.accelerator.name for pool in pools for each in pool.types if each.accelerator}
+
+
+_Value = TypeVar("_Value")
+
+
+def computed_once(compute: Callable[[ResolvedWorkers], _Value]) -> Callable[[ResolvedWorkers], _Value]:
+    """Let a function of workers compute its value once: it stays with the workers, as a cached property."""
+
+    @wraps(compute)
+    def kept(resolved: ResolvedWorkers) -> _Value:
+        values = resolved.computed
+        if compute not in values:
+            values[compute] = compute(resolved)
+        return cast(_Value, values[compute])
+
+    return kept
 
 
 def resolve(

@@ -1,8 +1,6 @@
 """A blueprint file and its main section."""
 
-from __future__ import annotations
-
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 from pydantic import Field, PrivateAttr, model_validator
 
@@ -96,7 +94,7 @@ class Blueprint(Section):
         """Releases of charts, engines and node images: those of the lock, else those of this library."""
         return self._releases
 
-    def with_releases(self, releases: Releases) -> Blueprint:
+    def with_releases(self, releases: Releases) -> Self:
         """Return a copy of the blueprint with other releases.
 
         releases: Releases of charts, engines and node images.

@@ -1,15 +1,18 @@
-"""Base classes of all sections, and types of texts with a certain form."""
+"""Base classes of all sections, and types of texts with a certain form.
 
-from __future__ import annotations
+This module and those of sections do without ``from __future__ import annotations``: with it, pydantic gets
+each annotation as a text, which it compiles and evaluates.
+"""
 
 import re
 from collections.abc import Mapping
-from typing import Annotated, Any
+from contextvars import ContextVar
+from typing import Annotated, Any, Final, Self
 
 from pydantic import BaseModel, ConfigDict, Field, GetCoreSchemaHandler, GetJsonSchemaHandler, model_validator
 from pydantic.alias_generators import to_camel
 from pydantic_core import CoreSchema, PydanticCustomError, PydanticKnownError
-from pydantic_core.core_schema import no_info_after_validator_function
+from pydantic_core.core_schema import no_info_after_validator_function, no_info_plain_validator_function
 
 from inference_blueprints.spec import formats
 from inference_contracts.records import dataclass
@@ -86,6 +89,12 @@ SecurityGroupId = Annotated[str, Form(formats.SECURITY_GROUP_ID)]
 ArgumentValue = str | int | float | bool
 
 
+#: Whether pydantic describes a section now, so that the sections in it are described later.
+_describing: ContextVar[bool] = ContextVar("_describing", default=False)
+#: Key of a core schema's metadata: the section that is described later.
+LATER: Final = "later"
+
+
 class Section(BaseModel):
     """A mapping of the blueprint. Unknown keys are errors."""
 
@@ -97,6 +106,29 @@ class Section(BaseModel):
         populate_by_name=True,
         strict=True,
     )
+
+    @classmethod
+    def __get_pydantic_core_schema__(
+        cls, source: type[BaseModel], handler: GetCoreSchemaHandler
+    ) -> CoreSchema:
+        """Describe a section without the sections in it, which are described when a file has them.
+
+        Most files have few of the sections, and pydantic takes longer to describe all of them than everything
+        else that `blueprints validate` does with a short file. An error of a section in another one keeps its
+        place: pydantic adds the lines of a ``ValidationError`` that a validator raises to its own.
+        """
+        if _describing.get():
+            return no_info_plain_validator_function(cls._of_file, metadata={LATER: cls})
+        token = _describing.set(True)
+        try:
+            return handler(source)
+        finally:
+            _describing.reset(token)
+
+    @classmethod
+    def _of_file(cls, value: Any) -> Self:
+        """Return the section of a file's value, or the section that the value is already."""
+        return cls.model_validate(value, by_alias=True, by_name=False)
 
     @classmethod
     def completed(cls, value: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -11,8 +11,10 @@ from functools import cache
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 from pydantic.fields import FieldInfo
+from pydantic.json_schema import GenerateJsonSchema
 
 from inference_blueprints.spec import formats
+from inference_blueprints.spec.section import LATER
 from inference_blueprints.spec.types import Blueprint, Choice, Section
 from inference_blueprints.spec.wording import Path
 from inference_contracts.records import dataclass
@@ -165,12 +167,34 @@ def _innermost(annotation: Any) -> Any:
 #
 # It holds what the types hold: keys, kinds, forms and limits. What the rules check is not in it.
 
+
+class _WholeSchema(GenerateJsonSchema):
+    """Goes into the sections that are described later (`Section.__get_pydantic_core_schema__`)."""
+
+    def generate_inner(self, schema: Any) -> dict[str, Any]:
+        """Return the JSON Schema of a section or of a part of one."""
+        return super().generate_inner(_described(schema))
+
+    def field_title_should_be_set(self, schema: Any) -> bool:
+        """Return whether a key gets a title from its name: a section has one of its own."""
+        return super().field_title_should_be_set(_described(schema))
+
+
+def _described(schema: Any) -> Any:
+    """Return pydantic's description of a section that is described later; another schema as it is."""
+    section = schema.get("metadata", {}).get(LATER)
+    if section is None:
+        return schema
+    section.model_rebuild()
+    return section.__pydantic_core_schema__
+
+
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 
 def json_schema() -> dict[str, Any]:
     """Return the JSON Schema (draft 2020-12) of a blueprint."""
-    document = Blueprint.model_json_schema(by_alias=True)
+    document = Blueprint.model_json_schema(by_alias=True, schema_generator=_WholeSchema)
     for section in {section for _, section, _ in walk()}:
         _complete(document["$defs"].get(section.__name__, document), section)
     return {"$schema": _DIALECT, **document}

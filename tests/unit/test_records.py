@@ -98,6 +98,20 @@ def test_pickled() -> None:
     assert not hasattr(Pickled("a"), "__dict__")
 
 
+def test_nothing_is_compiled_before_the_first_object(monkeypatch: pytest.MonkeyPatch) -> None:
+    compiled: list[str] = []
+    compile_init = records._init
+    monkeypatch.setattr(
+        records,
+        "_init",
+        lambda kind, declared: compiled.append(kind.__name__) or compile_init(kind, declared),
+    )
+    base, extended = _classes(records.dataclass)
+    assert compiled == []
+    assert [base("a"), base("b"), extended("c", zone="z")]
+    assert compiled == ["Base", "Extended"]
+
+
 def test_what_it_does_not_have_is_refused() -> None:
     with pytest.raises(TypeError, match="those of dataclasses"):
         records.dataclass(type("Open", (), {}), frozen=False, slots=True)

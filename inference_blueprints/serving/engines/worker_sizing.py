@@ -18,7 +18,7 @@ from inference_blueprints.serving.estimates.memory_estimate import (
 )
 from inference_blueprints.serving.estimates.request_estimates import held_tokens, unique_tokens
 from inference_blueprints.serving.estimates.worker_figures import Sizing
-from inference_blueprints.serving.resolved import ResolvedWorkers
+from inference_blueprints.serving.resolved import ResolvedWorkers, computed_once
 
 # Slightly below vLLM's 0.92, because the reserve in the memory estimate is an allowance and not a
 # measurement.
@@ -51,6 +51,7 @@ def user_set_utilization(resolved: ResolvedWorkers) -> float | None:
     return None if share is None else engine.utilization(float(share), _estimate(resolved, 1.0))
 
 
+@computed_once
 def worker_memory(resolved: ResolvedWorkers) -> MemoryEstimate:
     """Return the memory estimate of a worker's accelerator."""
     if resolved.shape.pipeline:
@@ -59,6 +60,7 @@ def worker_memory(resolved: ResolvedWorkers) -> MemoryEstimate:
     return _estimate(resolved, _UTILIZATION if user_set is None else min(1.0, user_set))
 
 
+@computed_once
 def worker_sizing(resolved: ResolvedWorkers) -> Sizing:
     """Return lengths, batch sizes and KV cache of a worker's data parallel rank.
 

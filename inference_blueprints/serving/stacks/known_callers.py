@@ -11,7 +11,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Final
 
-from inference_blueprints.serving.front_door.ways import door_ways
 from inference_blueprints.serving.resolved import ResolvedWorkers
 from inference_blueprints.serving.traffic import own_deployments
 from inference_blueprints.serving.types import (
@@ -78,6 +77,9 @@ def behind_known_callers(
 
 def admitted_callers(resolved: ResolvedWorkers) -> Iterator[Caller]:
     """Yield who may call a deployment itself. Queues, streaming jobs and the canary go through the door."""
+    # Few blueprints have a front door.
+    from inference_blueprints.serving.front_door.ways import door_ways
+
     spec, model, name = resolved.blueprint.spec, resolved.model, resolved.deployment.name
     ways = (each.deployments for each in door_ways(spec) if each.model.name == model.name)
     named = {*own_deployments(spec, model), *_named_by_the_door(spec, model.name)}

@@ -82,7 +82,9 @@ class AdjacentFiles:
         """Return the versions that the blueprint runs; errors are added to problems and warnings."""
         pins = self._of_lock()
         releases = pins.releases
-        charts = {name: self._with_archive(chart) for name, chart in releases.charts.items()}
+        charts = releases.charts
+        if self._charts.is_dir():
+            charts = {name: self._with_archive(chart) for name, chart in charts.items()}
         models, problems = read_models(self._models)
         self.problems += problems
         engines, wrong = read_engines(self._engines)

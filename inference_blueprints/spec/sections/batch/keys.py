@@ -1,7 +1,5 @@
 """Batch: teams, queues, workers and scheduled jobs."""
 
-from __future__ import annotations
-
 from pydantic import Field
 
 from inference_blueprints.spec.section import (

@@ -1,7 +1,5 @@
 """Capacity shift: batch gets the capacity that real-time requests do not need at this time of day."""
 
-from __future__ import annotations
-
 from pydantic import Field
 
 from inference_blueprints.spec.section import Section

@@ -1,7 +1,5 @@
 """Elastic workers: their range, and what decides how many of them run."""
 
-from __future__ import annotations
-
 from typing import Literal
 
 from pydantic import Field

@@ -1,7 +1,5 @@
 """Environment, network and cluster of a platform."""
 
-from __future__ import annotations
-
 from typing import Literal
 
 from pydantic import Field

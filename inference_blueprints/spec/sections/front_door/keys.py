@@ -1,7 +1,5 @@
 """The front door: one address for all models, with callers, routing, budgets and usage."""
 
-from __future__ import annotations
-
 from typing import Any, Literal
 
 from pydantic import Field

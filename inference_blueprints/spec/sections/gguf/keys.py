@@ -1,7 +1,5 @@
 """Weights as one file of GGUF."""
 
-from __future__ import annotations
-
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import StringConstraints

@@ -1,7 +1,5 @@
 """GPU health: broken and slow GPUs are found, and their nodes are replaced."""
 
-from __future__ import annotations
-
 from pydantic import Field
 
 from inference_blueprints.spec.section import Section

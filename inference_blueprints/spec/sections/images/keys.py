@@ -1,7 +1,5 @@
 """Images in prompts."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 from pydantic import Field

@@ -1,10 +1,8 @@
 """Models: weights, engine, workload, and the deployments that serve them."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Annotated, Any, Final, Literal, cast
+from typing import Annotated, Any, Final, Literal, Self, cast
 
 from pydantic import Discriminator, Field, PrivateAttr, Tag, model_validator
 
@@ -104,7 +102,7 @@ class Weights(Section):
             return in_gguf(found, self.gguf.type)
         return found.stored_as(self.type) if found and self.type else found
 
-    def with_entries(self, added: Mapping[str, published.Model]) -> Weights:
+    def with_entries(self, added: Mapping[str, published.Model]) -> Self:
         """Return a copy that knows further entries.
 
         added: Entry by name. They come before those of the catalogue.
@@ -220,7 +218,7 @@ class Chat(Section):
 
     _text: str | None = PrivateAttr(default=None)
 
-    def with_text(self, text: str) -> Chat:
+    def with_text(self, text: str) -> Self:
         """Return a copy that knows the content of its template.
 
         text: Content of the file.

@@ -1,9 +1,7 @@
 """Objectives of a model: their keys, one record for each, and how latencies are judged against them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Final, Literal
+from typing import Final, Literal, Self
 
 from pydantic import Field
 from pydantic.alias_generators import to_camel
@@ -21,6 +19,35 @@ LATENCY_NAMES: Final[dict[LatencyKind, str]] = {
 FIRST_TOKEN: Final = "timeToFirstTokenMs"  # noqa: S105 - a token of text
 EACH_TOKEN: Final = "timePerOutputTokenMs"  # noqa: S105 - a token of text
 WHOLE_REQUEST: Final = "requestMs"
+
+
+@dataclass(frozen=True, slots=True)
+class Objective:
+    """A limit on one percentile of a latency."""
+
+    kind: LatencyKind
+    percentile: float
+    """Percentile of the requests, above 0 and below 100."""
+    limit_ms: float
+    """Largest allowed value of the percentile, in milliseconds."""
+    path: tuple[str, ...]
+    """Where the blueprint states it: below `objectives`, or `realTime.deadlineMillis` of the model. Empty for
+    an assumption."""
+
+    @property
+    def key(self) -> str:
+        """Its key in the blueprint, such as ``requestMs.p99`` or ``deadlineMillis``."""
+        return ".".join(self.path).removeprefix("realTime.") or f"{self.kind}.p{self.percentile:g}"
+
+    @property
+    def name(self) -> str:
+        """What it is about, such as ``time to first token p90``."""
+        is_deadline = self.path[:1] == ("realTime",)
+        return f"{'deadline of real time' if is_deadline else LATENCY_NAMES[self.kind]} p{self.percentile:g}"
+
+    def __lt__(self, other: Self) -> bool:
+        kinds = list(LATENCY_NAMES)
+        return (kinds.index(self.kind), self.percentile) < (kinds.index(other.kind), other.percentile)
 
 
 class LatencyPercentiles(Section):
@@ -74,35 +101,6 @@ class Objectives(Section):
             limit = getattr(self, name)
             if limit is not None:
                 yield Objective(kind, 90.0, limit, (to_camel(name),))
-
-
-@dataclass(frozen=True, slots=True)
-class Objective:
-    """A limit on one percentile of a latency."""
-
-    kind: LatencyKind
-    percentile: float
-    """Percentile of the requests, above 0 and below 100."""
-    limit_ms: float
-    """Largest allowed value of the percentile, in milliseconds."""
-    path: tuple[str, ...]
-    """Where the blueprint states it: below `objectives`, or `realTime.deadlineMillis` of the model. Empty for
-    an assumption."""
-
-    @property
-    def key(self) -> str:
-        """Its key in the blueprint, such as ``requestMs.p99`` or ``deadlineMillis``."""
-        return ".".join(self.path).removeprefix("realTime.") or f"{self.kind}.p{self.percentile:g}"
-
-    @property
-    def name(self) -> str:
-        """What it is about, such as ``time to first token p90``."""
-        is_deadline = self.path[:1] == ("realTime",)
-        return f"{'deadline of real time' if is_deadline else LATENCY_NAMES[self.kind]} p{self.percentile:g}"
-
-    def __lt__(self, other: Objective) -> bool:
-        kinds = list(LATENCY_NAMES)
-        return (kinds.index(self.kind), self.percentile) < (kinds.index(other.kind), other.percentile)
 
 
 def deadline_objective(deadline_ms: float, fallback_percent: float) -> Objective:

@@ -1,7 +1,5 @@
 """Prices of a model's requests."""
 
-from __future__ import annotations
-
 from pydantic import Field
 
 from inference_blueprints.spec.section import Section

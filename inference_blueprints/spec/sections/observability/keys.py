@@ -1,7 +1,5 @@
 """Observability: metrics, logs and traces of the platform, and its alarms."""
 
-from __future__ import annotations
-
 from pydantic import Field
 
 from inference_blueprints.spec.section import Choice, EmailAddress, Section, TopicArn, default

@@ -1,7 +1,5 @@
 """Pools: nodes with accelerators, their purchase option and their number."""
 
-from __future__ import annotations
-
 from typing import Literal
 
 from pydantic import Field

@@ -1,7 +1,5 @@
 """Queueing: job queues on the pools, beside the models."""
 
-from __future__ import annotations
-
 from inference_blueprints.spec.section import Choice, Section
 
 

@@ -1,7 +1,5 @@
 """Signals: answers of jobs, stored by key so that applications can read them during a request."""
 
-from __future__ import annotations
-
 from pydantic import Field
 
 from inference_blueprints.spec.section import Name, Section

@@ -1,7 +1,5 @@
 """Serving stacks, and how they distribute requests over workers."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, Final, Literal

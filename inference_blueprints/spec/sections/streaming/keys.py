@@ -1,7 +1,5 @@
 """Near real time: events from Kafka become sessions, sessions become prompts, answers become signals."""
 
-from __future__ import annotations
-
 from typing import TYPE_CHECKING
 
 from pydantic import Field, JsonValue
@@ -176,7 +174,7 @@ class StreamingJob(Section):
     one application. A record's key must be its session's key."""
 
     @property
-    def topic_names(self) -> TopicNames:
+    def topic_names(self) -> "TopicNames":
         """Names of the job's topics in Kafka."""
         from inference_contracts.streaming_job import TopicNames
 

@@ -1,8 +1,6 @@
 """Requests that come in: their lengths, rates and images."""
 
-from __future__ import annotations
-
-from typing import Annotated, Any
+from typing import Annotated, Any, Self
 
 from pydantic import Discriminator, Field, PrivateAttr, Tag
 
@@ -70,7 +68,7 @@ class Day(Choice):
     _means: tuple[float, ...] = PrivateAttr(default=())
     _peaks: tuple[float, ...] = PrivateAttr(default=())
 
-    def with_rates(self, means: tuple[float, ...], peaks: tuple[float, ...]) -> Day:
+    def with_rates(self, means: tuple[float, ...], peaks: tuple[float, ...]) -> Self:
         """Return a copy that knows what its file says.
 
         means, peaks: Mean and highest rate of each hour, as shares of the peak.
@@ -154,5 +152,5 @@ class Workload(Section):
     """Fraction of prompt tokens that are a prefix shared with other requests."""
     peak_requests_per_second: float = Field(gt=0.0)
     """Requests per second at the peak."""
-    parts: tuple[Workload, ...] = Field(default=(), exclude=True)
+    parts: "tuple[Workload, ...]" = Field(default=(), exclude=True)
     """The requests of each way in, if several come together: the other figures are their means."""
