@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from inference_blueprints.cli.added_commands import demand_replay
-from inference_blueprints.cli.blueprint_commands import load, writing_model_index
+from inference_blueprints.cli.blueprint_commands import load, writing_model
 from inference_blueprints.cli.options import (
     ExitCode,
     ModelOption,
@@ -25,8 +25,7 @@ from inference_blueprints.cli.options import (
 from inference_contracts.errors import UserError
 
 if TYPE_CHECKING:
-    from inference_blueprints.measure.benchmarking.benchmark import Questions
-    from inference_blueprints.measure.benchmarking.load_generators import Access, LoadGenerator
+    from inference_blueprints.measure.benchmarking.load_generators import Access, LoadGenerator, LoadTest
     from inference_blueprints.operate.benchmark_job.cluster_job import ClusterLoadGenerator
     from inference_blueprints.report.tables import TextTable
     from inference_blueprints.serving.types import ModelPlan
@@ -83,8 +82,8 @@ def benchmark(
 ) -> None:
     """Load-test a live endpoint. The requests follow the blueprint's workload or your own trace."""
     from inference_blueprints.measure.benchmarking import benchmark_text
+    from inference_blueprints.measure.benchmarking.benchmark import TokenCounts, endpoint, load_test, prepare
     from inference_blueprints.measure.benchmarking.benchmark import benchmark as run
-    from inference_blueprints.measure.benchmarking.benchmark import prepare
     from inference_blueprints.measure.benchmarking.benchmark_text import read_tuned
     from inference_blueprints.measure.benchmarking.load_generators import access
     from inference_blueprints.serving.plan import build_plan
@@ -95,20 +94,22 @@ def benchmark(
     if not dry_run:
         demand_replay()  # the requests are replayed after the measurement
     loaded = load(blueprint)
-    index = writing_model_index(loaded, model)
+    index, asked = writing_model(loaded, model)
     section, plan = loaded.blueprint.spec.models[index], build_plan(loaded.blueprint).models[index]
     shown = access(api_key_env, ca_file, os.environ)
     questions = prepare(loaded.blueprint, index, trace=trace, seconds=seconds, requests=requests)
     tuned = read_tuned(against, section, questions.demand.means) if against else None
     if dry_run:
-        _print_manifest(url, plan, questions, shown, image)
+        _print_manifest(load_test(endpoint(url), asked, questions, TokenCounts(1.0, 0)), plan, shown, image)
         return
     with (
         _cluster_load_generator(loaded.blueprint, plan, shown, image)
         if job
         else _local_load_generator(section, shown) as load_generator
     ):
-        found = run(loaded.blueprint, index, url, load_generator, _say, access=shown, questions=questions)
+        found = run(
+            loaded.blueprint, index, url, load_generator, _say, name=asked, access=shown, questions=questions
+        )
     if output is Output.JSON:
         print_json(benchmark_text.as_dict(found, tuned))
     else:
@@ -153,17 +154,16 @@ def _cluster_load_generator(
         )
 
 
-def _print_manifest(
-    url: str, plan: ModelPlan, questions: Questions, access: Access, image: str | None
-) -> None:
-    """Print the Job's manifest without the key, with prompts of one word per token."""
+def _print_manifest(asked: LoadTest, plan: ModelPlan, access: Access, image: str | None) -> None:
+    """Print the Job's manifest without the key.
+
+    asked: Requests with prompts of one word per token.
+    """
     import yaml
 
-    from inference_blueprints.measure.benchmarking.benchmark import TokenCounts, endpoint, load_test
     from inference_blueprints.operate.benchmark_job.cluster_job import models_namespace, objects
     from inference_blueprints.operate.benchmark_job.job_objects import IMAGE
 
-    asked = load_test(endpoint(url), plan.name, questions, TokenCounts(1.0, 0))
     manifests = objects(asked, models_namespace(plan.deployments[0]), image or IMAGE, access)
     print(yaml.safe_dump_all(manifests, sort_keys=False), end="")
     _say("this manifest has no key, and its prompts have one word per token; a real run counts tokens")

@@ -262,35 +262,25 @@ def _loaded(name_or_path: str) -> LoadedBlueprint:
     return load_standard_input(now=now) if name_or_path == "-" else load_blueprint(name_or_path, now=now)
 
 
-def model_index(loaded: LoadedBlueprint, name: str | None) -> int:
-    """Return the index of a model in the blueprint's list.
+def writing_model(loaded: LoadedBlueprint, name: str | None) -> tuple[int, str]:
+    """Return the index of a model that writes text, in the blueprint's list, and its name for requests.
 
-    name: Name of the model. None if the blueprint has exactly one.
-    Raises UserError if no model has this name, or if there are several models and no name is given.
+    name: A name of the model. None if the blueprint has exactly one.
+    Raises UserError as `named_model` does, or if the model writes no text.
     """
-    names = [model.name for model in loaded.blueprint.spec.models]
-    if name is None and len(names) == 1:
-        return 0
-    if name not in names:
-        got = "--model is missing" if name is None else f"got --model {name}"
-        raise UserError(f"{loaded.file}: {got}; allowed are {', '.join(names)}")
-    return names.index(name)
+    from inference_blueprints.spec.named_model import named_model
 
-
-def writing_model_index(loaded: LoadedBlueprint, name: str | None) -> int:
-    """Return the index of a model that writes text, in the blueprint's list.
-
-    name: Name of the model. None if the blueprint has exactly one.
-    Raises UserError as `model_index` does, or if the model writes no text.
-    """
-    index = model_index(loaded, name)
+    try:
+        index, asked = named_model(loaded.blueprint.spec.models, name)
+    except UserError as error:
+        raise UserError(f"{loaded.file}: {error}") from error
     model = loaded.blueprint.spec.models[index]
     if model.task != "generate":
         raise UserError(
             f"{loaded.file}: got the model {model.name} with 'task: {model.task}'; this command measures "
             "answers of tokens, and this model writes none. Name a model that writes text with --model"
         )
-    return index
+    return index, asked
 
 
 def write_file(path: Path, content: str | bytes) -> None:

@@ -59,7 +59,9 @@ NameOrInput = Annotated[
 OutputOption = Annotated[Output, typer.Option("--output", "-o", help="Format of the output.")]
 ModelOption = Annotated[
     str | None,
-    typer.Option("--model", metavar="NAME", help="Name of the model; needed if the blueprint has several."),
+    typer.Option(
+        "--model", metavar="NAME", help="Name of the model, or its public name; needed if there are several."
+    ),
 ]
 TraceOption = Annotated[
     Path | None,

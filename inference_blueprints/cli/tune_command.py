@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from inference_blueprints.cli.added_commands import demand_replay
-from inference_blueprints.cli.blueprint_commands import load, write_file, writing_model_index
+from inference_blueprints.cli.blueprint_commands import load, write_file, writing_model
 from inference_blueprints.cli.options import (
     ExitCode,
     ModelOption,
@@ -91,7 +91,7 @@ def tune(
     with shown_progress() as progress:
         found = search(
             blueprint,
-            writing_model_index(loaded, model),
+            writing_model(loaded, model)[0],
             progress,
             trace=trace,
             max_accelerators=gpus,
@@ -126,7 +126,7 @@ def _replay_as_written(name_or_path: str, model: str | None, trace: Path | None,
 
     path = replays_path(own_file(name_or_path))
     loaded = load(name_or_path)
-    index = writing_model_index(loaded, model)
+    index = writing_model(loaded, model)[0]
     read_replays(path)  # what cannot be read cannot be added to: say so before the work
     day = datetime.now(UTC).date().isoformat()
     replays = replay_as_written(loaded.blueprint, index, day=day, trace=trace)

@@ -214,6 +214,7 @@ def benchmark(
     load_generator: LoadGenerator,
     say: Say,
     *,
+    name: str,
     access: Access,
     questions: Questions,
 ) -> Benchmark:
@@ -223,6 +224,7 @@ def benchmark(
     url: The endpoint, with or without ``/v1``.
     load_generator: Sends the requests.
     say: Shows a line of progress.
+    name: A name of the model, for requests.
     access: API key and certificates for the endpoint.
     questions: The requests, as `prepare` returns them.
     Raises UserError if the endpoint does not serve the model, or aiperf fails.
@@ -231,11 +233,9 @@ def benchmark(
     plan = build_plan(blueprint)
     base_url = endpoint(url)
     with load_generator.open_address(base_url) as address:
-        simulated, tokens = asyncio.run(_probe(access, address, model.name))
-    say(f"sending {len(questions.requests):,} requests to {model.name} with aiperf {load_generators.VERSION}")
-    outcomes = load_generators.outcomes(
-        load_generator.ask(load_test(base_url, model.name, questions, tokens))
-    )
+        simulated, tokens = asyncio.run(_probe(access, address, name))
+    say(f"sending {len(questions.requests):,} requests to {name} with aiperf {load_generators.VERSION}")
+    outcomes = load_generators.outcomes(load_generator.ask(load_test(base_url, name, questions, tokens)))
     replayed, notes = _replayed(blueprint, model_index, questions)
     capacity = capacity_of({model.name}, summarise(blueprint, plan))
     measurement = measure(outcomes, Basis(_arrivals(outcomes), capacity, simulated=False, profiled=True))

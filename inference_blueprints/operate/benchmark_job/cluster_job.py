@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import secrets
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -30,6 +31,8 @@ _PROGRESS_SECONDS = 15.0
 #: (https://docs.aws.amazon.com/eks/latest/best-practices/identity-and-access-management.html).
 _TOKEN_SECONDS = 600.0
 _NAME_CHARACTERS = 40
+#: What a public name of a model may have, such as `Qwen/Qwen3-8B`, and a name of an object may not.
+_NOT_IN_NAMES = re.compile(r"[^a-z0-9]+")
 _NO_IMAGE = ("ImagePullBackOff", "ErrImagePull", "InvalidImageName")
 _ERROR_LINES = 3
 
@@ -47,8 +50,9 @@ def job_settings(load_test: LoadTest, namespace: str, image: str, access: Access
     image: Container image with Python and aiperf.
     access: API key and certificates for the endpoint.
     """
+    model = _NOT_IN_NAMES.sub("-", load_test.model.lower())[:_NAME_CHARACTERS].strip("-")
     return JobSettings(
-        name=f"benchmark-{load_test.model[:_NAME_CHARACTERS].rstrip('-.')}-{secrets.token_hex(4)}",
+        name=f"benchmark-{model}-{secrets.token_hex(4)}",
         namespace=namespace,
         image=image,
         seconds=load_test.seconds,

@@ -65,6 +65,13 @@ class CheckedEndpoint:
     """Number of workers that can answer, over all roles that read prompts."""
     timeout_seconds: float = ANSWER_SECONDS
     """Maximum time of one answer."""
+    asked: str = ""
+    """Name of the model in requests; its own if it is empty."""
+
+    @property
+    def name(self) -> str:
+        """Name of the model in requests."""
+        return self.asked or self.model.name
 
 
 async def ask(endpoint: CheckedEndpoint) -> AsyncIterator[CheckResult]:
@@ -78,12 +85,12 @@ async def ask(endpoint: CheckedEndpoint) -> AsyncIterator[CheckResult]:
         served, listed = await _listed(session, endpoint)
         yield listed
         if endpoint.model.only_reads:
-            name, seconds = endpoint.model.name, endpoint.timeout_seconds
+            name, seconds = endpoint.name, endpoint.timeout_seconds
             question = embeddings if endpoint.model.task == "embed" else scores
             yield await question(session, endpoint.base_url, name, endpoint.label, seconds)
             return
         if images := own_means(endpoint.model).images:
-            name, seconds = endpoint.model.name, endpoint.timeout_seconds
+            name, seconds = endpoint.name, endpoint.timeout_seconds
             yield await generated_images(
                 session, endpoint.base_url, name, endpoint.label, seconds, images=images
             )
@@ -91,7 +98,7 @@ async def ask(endpoint: CheckedEndpoint) -> AsyncIterator[CheckResult]:
         client = CompletionClient(
             session,
             endpoint.base_url,
-            endpoint.model.name,
+            endpoint.name,
             timeout_seconds=endpoint.timeout_seconds,
             clock=time.monotonic,
         )
@@ -114,7 +121,7 @@ async def _listed(
     session: aiohttp.ClientSession, endpoint: CheckedEndpoint
 ) -> tuple[ServedModels | None, CheckResult]:
     """Check that the endpoint serves the model."""
-    label, name = endpoint.label, endpoint.model.name
+    label, name = endpoint.label, endpoint.name
     try:
         served = await served_models(session, endpoint.base_url, timeout_seconds=endpoint.timeout_seconds)
     except ListingFailedError as error:
@@ -135,7 +142,7 @@ async def _structured_output(
         message = f"{endpoint.label}: not checked: a simulated engine makes up a value of every schema"
         return CheckResult(answer_checks.STRUCTURED_OUTPUT_CHECK, "unknown", message)
     return await answer_checks.structured_output(
-        session, endpoint.base_url, endpoint.model.name, endpoint.label, endpoint.timeout_seconds
+        session, endpoint.base_url, endpoint.name, endpoint.label, endpoint.timeout_seconds
     )
 
 

@@ -33,6 +33,7 @@ from inference_blueprints.operate.verify.verified_platform import (
     VerifiedPlatform,
 )
 from inference_blueprints.serving.plan import build_plan
+from inference_blueprints.spec.named_model import named_model
 from inference_blueprints.spec.types import Blueprint
 from inference_contracts.errors import UserError
 
@@ -127,21 +128,16 @@ def verify_endpoint(blueprint: Blueprint, model_name: str | None, endpoint: str)
     """Check one endpoint at any address: tokens, cache hits and objectives.
 
     blueprint: Blueprint with the model's workload and objectives.
-    model_name: Model of the blueprint; None if it has exactly one.
+    model_name: A name of a model of the blueprint; None if it has exactly one.
     endpoint: Address such as ``http://127.0.0.1:8000``, with or without ``/v1``.
     Raises UserError if the blueprint has no such model, or several and none is named.
     """
-    names = [model.name for model in blueprint.spec.models]
-    if model_name is None and len(names) > 1:
-        raise UserError(f"--model is missing; allowed are {', '.join(names)}")
-    chosen = model_name or names[0]
-    if chosen not in names:
-        raise UserError(f"got --model {chosen}; allowed are {', '.join(names)}")
-    index = names.index(chosen)
+    index, name = named_model(blueprint.spec.models, model_name)
+    model = blueprint.spec.models[index]
     plan = build_plan(blueprint).models[index]
     workers = sum(process.replicas for deployment in plan.deployments for process in deployment.workers)
     base_url = endpoint.rstrip("/").removesuffix("/v1")
-    return endpoint_checks.answers(CheckedEndpoint(chosen, base_url, blueprint.spec.models[index], workers))
+    return endpoint_checks.answers(CheckedEndpoint(model.name, base_url, model, workers, asked=name))
 
 
 def _not_looked_at() -> Iterator[CheckResult]:

@@ -24,6 +24,7 @@ from inference_blueprints.measure.statistics import (
 )
 from inference_blueprints.report.plan.section import PlanSummary
 from inference_blueprints.report.plan.sections.processes import PROCESSES
+from inference_blueprints.report.plan.sections.public_names import PUBLIC_NAMES
 from inference_blueprints.report.plan.summary import as_dict as plan_as_dict
 from inference_blueprints.spec.types import ImageRequests, Workload, judge
 from inference_local.batch.batch_outcome import BatchOutcome
@@ -195,6 +196,7 @@ def _model(
         timed=timed,
     )
     measurement = measure(result.outcomes, basis)
+    public = {each.model: each.public_name for each in summary[PUBLIC_NAMES]}
     beyond = _beyond_profile(run)
     details: dict[str, str] = {}
     for outcome in result.outcomes:
@@ -203,7 +205,7 @@ def _model(
     return ModelReport(
         name=result.model,
         endpoint=run.endpoint,
-        curl=curl_line(run.endpoint, result.model, result.workload.images),
+        curl=curl_line(run.endpoint, public.get(result.model, result.model), result.workload.images),
         measurement=measurement,
         objectives=_objectives(run, beyond, timed=timed),
         replayed=_replayed(result),

@@ -29,14 +29,20 @@ MODEL = {
 Asked = tuple[list[CheckResult], FakeEndpoint]
 
 
-def asked(faults: list[str] | None = None, *, model: dict[str, Any] | None = None, **settings: Any) -> Asked:
+def asked(
+    faults: list[str] | None = None,
+    *,
+    model: dict[str, Any] | None = None,
+    name: str = "",
+    **settings: Any,
+) -> Asked:
     """What the checks see of an endpoint with faults, and the endpoint."""
 
     async def run(clock: StandingClock) -> tuple[list[CheckResult], FakeEndpoint]:
         times: dict[str, Any] = {"wait": clock.sleep, "on_hang": lambda: clock.pass_by(SECONDS)}
         async with serving(faults=faults or [], **{"remembers": True, **times, **settings}) as fake:
             section = Model.model_validate({**MODEL, **(model or {})})
-            checked = CheckedEndpoint("qwen/main", fake.base_url, section, WORKERS, timeout_seconds=SECONDS)
+            checked = CheckedEndpoint("qwen/main", fake.base_url, section, WORKERS, SECONDS, name)
             return [result async for result in ask(checked)], fake
 
     with standing_clock() as clock:
@@ -63,6 +69,15 @@ def test_a_healthy_model_passes_every_check() -> None:
     load = [len(body["messages"][0]["content"].split()) for body in endpoint.bodies][-SMALL_LOAD:]
     assert load == [120] * SMALL_LOAD, "prompts of the workload's length"
     assert not any("simulated" in each.message for each in observations)
+
+
+def test_requests_have_the_name_that_the_user_gives() -> None:
+    """A model with a public name answers to both."""
+    named = {"publicName": "Qwen/Qwen3-8B"}
+    for name, expected in (("", "qwen"), ("Qwen/Qwen3-8B", "Qwen/Qwen3-8B")):
+        observations, endpoint = asked(model=named, name=name, served=["qwen", "Qwen/Qwen3-8B"])
+        assert {body["model"] for body in endpoint.bodies} == {expected}
+        assert of("models", observations).message == f"qwen/main: {expected} is served"
 
 
 def test_the_small_load_shares_what_the_workload_shares() -> None:

@@ -59,8 +59,31 @@ def test_a_trace_of_one_s_own_goes_in(run: Run, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("options", "asked", "object_name"),
+    [
+        ((), "Qwen/Qwen3-8B", "benchmark-qwen-qwen3-8b-"),
+        (("--model", "Qwen/Qwen3-8B"), "Qwen/Qwen3-8B", "benchmark-qwen-qwen3-8b-"),
+        (("--model", "qwen3-8b"), "qwen3-8b", "benchmark-qwen3-8b-"),
+    ],
+)
+def test_requests_have_the_name_that_the_user_gives(
+    options: tuple[str, ...], asked: str, object_name: str, run: Run, tmp_path: Path
+) -> None:
+    """Objects of Kubernetes have names of small letters, digits and hyphens, as no public name has."""
+    document = yaml.safe_load(shipped()["quickstart-g6e"].read_text(encoding="utf-8"))
+    document["spec"]["models"][0]["publicName"] = "Qwen/Qwen3-8B"
+    (tmp_path / "named.yaml").write_text(yaml.safe_dump(document), encoding="utf-8")
+    result = run(URL, "--blueprint", "named.yaml", "--job", "--dry-run", "--requests", "5", *options)
+    job, config_map = yaml.safe_load_all(result.out)
+    packed = json.loads(gzip.decompress(base64.b64decode(config_map["binaryData"]["questions.json.gz"])))
+    assert packed["arguments"][packed["arguments"].index("--model") + 1] == asked
+    assert job["metadata"]["name"].startswith(object_name)
+
+
+@pytest.mark.parametrize(
     ("options", "words"),
     [
+        (("--model", "qwen3"), "got --model qwen3; allowed are qwen3-8b"),
         (("--dry-run",), "got --dry-run without --job"),
         (("--image", "mine"), "got --image without --job"),
         (("--api-key-env", "NO_KEY"), "--api-key-env: the environment variable NO_KEY is not set"),

@@ -256,6 +256,15 @@ def test_models_in_one_pool_share_its_price_by_their_accelerators(document: dict
         assert capacity.usd_per_hour == pytest.approx(nodes * G6E_2XLARGE)
 
 
+def test_the_curl_line_has_the_public_name(report_of: ReportOf, document: dict[str, Any]) -> None:
+    """What callers send: a line to copy that names the model as its documentation does."""
+    changed = copy.deepcopy(document)
+    changed["spec"]["models"][0]["publicName"] = "Qwen/Qwen3-8B"
+    run = run_of(result_of(answered(0.0, 100.0)))
+    lines = [report_of(run).models[0].curl, report_of(run, plan=summary_of(changed)).models[0].curl]
+    assert [json.loads(shlex.split(line)[-1])["model"] for line in lines] == ["qwen3-8b", "Qwen/Qwen3-8B"]
+
+
 def test_the_curl_line_survives_a_shell() -> None:
     words = shlex.split(curl_line("http://127.0.0.1:1/v1", "it's $HOME `x`"))
     assert words[:3] == ["curl", "-s", "http://127.0.0.1:1/v1/chat/completions"]

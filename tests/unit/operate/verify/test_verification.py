@@ -19,7 +19,8 @@ from botocore.credentials import Credentials
 from inference_blueprints.operate import kubernetes
 from inference_blueprints.operate.aws.account import Account
 from inference_blueprints.operate.kubernetes import KubectlFailed, connect, forward_port
-from inference_blueprints.operate.verify import verification
+from inference_blueprints.operate.verify import endpoint_checks, verification
+from inference_blueprints.operate.verify.endpoint_checks import CheckedEndpoint
 from inference_blueprints.operate.verify.synthesised_platform import read_assembly
 from inference_blueprints.operate.verify.verification import CLUSTER_CHECKS, verify_cluster
 from inference_blueprints.operate.verify.verified_platform import VerifiedPlatform
@@ -172,6 +173,24 @@ def test_without_credentials_nothing_else_is_asked(
     monkeypatch.setattr(verification, "Account", lambda _: account)
     (only,) = verification.verify(platform().blueprint, "a.yaml")
     assert (only.check, only.severity) == ("credentials", "error")
+
+
+def test_an_endpoint_is_asked_for_either_name(
+    platform: MakePlatform, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    blueprint = platform().blueprint
+    [model] = blueprint.spec.models
+    spec = blueprint.spec.model_copy(
+        update={"models": [model.model_copy(update={"public_name": "Qwen/Qwen3-32B"})]}
+    )
+    checked: list[CheckedEndpoint] = []
+    monkeypatch.setattr(endpoint_checks, "answers", checked.append)
+    for name in (None, "qwen3-32b", "Qwen/Qwen3-32B"):
+        verification.verify_endpoint(
+            blueprint.model_copy(update={"spec": spec}), name, "http://127.0.0.1:1/v1"
+        )
+    assert [each.name for each in checked] == ["Qwen/Qwen3-32B", "qwen3-32b", "Qwen/Qwen3-32B"]
+    assert {(each.label, each.base_url) for each in checked} == {("qwen3-32b", "http://127.0.0.1:1")}
 
 
 @pytest.mark.parametrize(("name", "words"), [("nobody", "allowed are qwen3-32b")])
