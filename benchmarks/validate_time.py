@@ -8,7 +8,7 @@ imports.
 
 Of the time beyond the libraries, a third is pydantic building the classes of a blueprint's hundred sections
 and the validators of those that the file has (`Section` in `inference_blueprints/spec/section.py`). An eighth
-makes 150 data classes (`inference_contracts/records.py`), a seventh reads and checks the file, and the rest is
+makes 150 data classes (`inference_contracts/records.py`), a seventh reads and checks the file, the rest is
 the import of 190 modules.
 """
 

@@ -44,6 +44,8 @@ HOW: Final = MappingProxyType(
 )
 #: Stands for instance types without accelerators.
 PROCESSORS: Final = "processors"
+#: Stands for an entry of a model beside the blueprint.
+OWN_ENTRY: Final = "ownEntry"
 #: The proofs in which the feature does its work.
 _RUNNING: Final = ("hardware", "real", "emulated", "simulated")
 
@@ -78,7 +80,7 @@ class Feature:
     keys: tuple[str, ...]
     """Keys of `spec` that use it, without the indices of lists, such as ``models.engine.vllm``. A key with a
     value, such as ``pools.efa=true``, counts only with that value. The value of ``pools.instanceTypes`` is
-    the resource of the accelerators, or `PROCESSORS`."""
+    the resource of the accelerators, or `PROCESSORS`, and that of ``models.weights`` is `OWN_ENTRY`."""
     proofs: tuple[Proof, ...] = ()
     """What tests prove."""
 

@@ -10,7 +10,7 @@ from pydantic.alias_generators import to_camel
 import inference_catalog as catalog
 from inference_blueprints.spec.section import Choice, Section
 from inference_blueprints.spec.types import Spec
-from inference_catalog.support_levels import PROCESSORS, Feature, Support, unknown_feature
+from inference_catalog.support_levels import OWN_ENTRY, PROCESSORS, Feature, Support, unknown_feature
 
 
 def support_of(spec: Spec, features: Sequence[Feature] | None = None) -> Support:
@@ -23,7 +23,11 @@ def support_of(spec: Spec, features: Sequence[Feature] | None = None) -> Support
     features: Those of a catalogue; None for the shipped ones.
     """
     known = catalog.features() if features is None else features
-    used = {*_values(spec.model_dump(mode="json", by_alias=True, exclude_none=True)), *_accelerators(spec)}
+    used = {
+        *_values(spec.model_dump(mode="json", by_alias=True, exclude_none=True)),
+        *_accelerators(spec),
+        *(f"models.weights={OWN_ENTRY}" for model in spec.models if model.weights.has_own_entry),
+    }
     keys = {key for feature in known for key in feature.keys}
     unknown = {
         name

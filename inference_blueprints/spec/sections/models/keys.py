@@ -96,11 +96,19 @@ class Weights(Section):
     @property
     def entry(self) -> published.Model | None:
         """Shape of the model, with its weights as the repository stores them; None if it is not known."""
-        name = self.catalog or self.hugging_face or ""
-        found = self.entries.get(name)
+        found = self.entries.get(self._entry_name)
         if found and self.gguf:
             return in_gguf(found, self.gguf.type)
         return found.stored_as(self.type) if found and self.type else found
+
+    @property
+    def has_own_entry(self) -> bool:
+        """Whether its entry is beside the blueprint."""
+        return self._entry_name in self._added
+
+    @property
+    def _entry_name(self) -> str:
+        return self.catalog or self.hugging_face or ""
 
     def with_entries(self, added: Mapping[str, published.Model]) -> Self:
         """Return a copy that knows further entries.
