@@ -10,10 +10,11 @@ from hypothesis import strategies as st
 
 import inference_catalog as catalog
 from inference_catalog import neuron
-from inference_catalog.capabilities import engine_support
+from inference_catalog.capabilities import attention_kind, engine_support, weight_format
+from inference_catalog.catalogue import shipped
 from inference_catalog.gguf_types import bits_per_weight, converted_classes, gguf_types, sized_for
 from tests.templates.splits import WEIGHT_SHARE
-from tests.templates.weight_strategies import COMMIT, own_image, token
+from tests.templates.weight_strategies import COMMIT, MIRROR, own_image, token
 
 Document = dict[str, Any]
 Draw = Callable[..., Any]
@@ -65,6 +66,26 @@ def has_bfloat16(accelerator: catalog.Accelerator) -> bool:
     """Whether it is a GPU on which engines compute models as they are published."""
     capability = accelerator.compute_capability
     return capability is not None and engine_support()["vllm"].weights["bf16"].verdict(capability) == "runs"
+
+
+def runs_on(section: Document, entry: str, types: list[catalog.InstanceType]) -> bool:
+    """Whether the engine is not known to refuse the model's weights and attention on these GPUs."""
+    [engine] = section.get("engine", {"vllm": {}})
+    model, support = catalog.model(entry), engine_support()[engine]
+    stored = section["weights"].get("type")
+    verdicts = {
+        answer.verdict
+        for kind in types
+        if (capability := kind.accelerator and kind.accelerator.compute_capability)
+        for answer in (
+            support.of_weights("bf16", "", capability),
+            support.of_weights(
+                stored or weight_format(model), "" if stored else model.quantisation_method, capability
+            ),
+            support.of_attention(attention_kind(model), "16bit", capability),
+        )
+    }
+    return "refused" not in verdicts
 
 
 @st.composite
@@ -172,18 +193,34 @@ def _of_images(draw: Draw) -> DirectModel:
 
 @st.composite
 def _on_gpus(draw: Draw, region: str, account: str) -> DirectModel:
-    """Return a model on vLLM, which has a router elsewhere."""
+    """Return a model on the own server of vLLM or SGLang, at the pinned release, a named one or one's own."""
+    engine = draw(st.sampled_from(["vllm", "sglang"]))
+    releases = shipped().engine_releases[engine]
+    named = draw(st.sampled_from([None, *releases]))
+    section = {"engine": {engine: draw(_with_release(named))}, "weights": {}}
+    history = catalog.class_histories()[engine]
+    version = releases[named or catalog.engine(engine).version].engine_version
     found = [
         (entry, kind)
         for kind in catalog.instance_types().values()
         if kind.accelerator and has_bfloat16(kind.accelerator)
         for entry, model in catalog.models().items()
         if model.weight_type == "bf16" and model.weight_bytes <= WEIGHT_SHARE * kind.accelerator.memory_bytes
+        if history.has(model.architecture, version) and runs_on(section, entry, [kind])
     ]
     entry, kind = draw(st.sampled_from(found))
     weights = {"huggingFace": entry, "revision": COMMIT, "tokenSecretArn": token(region, account)}
-    section = {"weights": weights, "workload": _WORKLOAD, "stack": {"direct": {}}}
-    return DirectModel(section, [kind], [1], {})
+    section |= {"weights": weights, "workload": _WORKLOAD, "stack": {"direct": {}}}
+    # The published image of a release has nothing for EFA.
+    return DirectModel(section, [kind], [1], {"efa": False} if named else {})
+
+
+def _with_release(release: str | None) -> st.SearchStrategy[Document]:
+    """Return an engine's section, with its published image of a release or one's own, or without."""
+    if release is None:
+        return st.just({})
+    own = {"name": f"{MIRROR}/runtime:{release}", "release": release}
+    return st.sampled_from([{"image": {"release": release}}, {"image": own}])
 
 
 def _some(**optional: st.SearchStrategy[Any]) -> st.SearchStrategy[Document]:

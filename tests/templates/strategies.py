@@ -12,10 +12,9 @@ from hypothesis import strategies as st
 
 import inference_catalog as catalog
 from inference_blueprints.spec.sections.pools.rules import CAPACITY_BLOCK_FAMILIES
-from inference_catalog.capabilities import attention_kind, engine_support, weight_format
 from inference_catalog.catalogue import shipped
 from tests.templates.batch_strategies import batches
-from tests.templates.direct_strategies import direct_models, has_bfloat16
+from tests.templates.direct_strategies import direct_models, has_bfloat16, runs_on
 from tests.templates.elastic_strategies import shifts, with_elastic_workers
 from tests.templates.environment_strategies import environments
 from tests.templates.front_door_strategies import with_front_door
@@ -185,7 +184,7 @@ def _serving(draw: Draw, region: str, zones: Sequence[str]) -> tuple[list[Docume
         used = [
             kind for item in deployments for kind in _types_of(item, dict(zip(names, chosen, strict=True)))
         ]
-        if not _runs(section, entry, used):
+        if not runs_on(section, entry, used):
             section.pop("engine", None)
         kept = draw(_kept(chosen)) if "tensorrtLlm" not in section.get("engine", {}) else {}
         section |= kept | {"deployments": deployments}
@@ -267,32 +266,12 @@ def _types_of(
     return [kind for workers in roles.values() for kind in pools[workers["pool"]]]
 
 
-def _runs(section: Document, entry: str, types: list[catalog.InstanceType]) -> bool:
-    """Whether the engine is not known to refuse the model's weights and attention on these GPUs."""
-    [engine] = section.get("engine", {"vllm": {}})
-    model, support = catalog.model(entry), engine_support()[engine]
-    stored = section["weights"].get("type")
-    verdicts = {
-        answer.verdict
-        for kind in types
-        if (capability := kind.accelerator and kind.accelerator.compute_capability)
-        for answer in (
-            support.of_weights("bf16", "", capability),
-            support.of_weights(
-                stored or weight_format(model), "" if stored else model.quantisation_method, capability
-            ),
-            support.of_attention(attention_kind(model), "16bit", capability),
-        )
-    }
-    return "refused" not in verdicts
-
-
 def _fits(model: catalog.Model, instance_type: catalog.InstanceType, size: int) -> bool:
     """Whether so many devices of a node hold the weights and leave room, and share the work evenly."""
     accelerator = instance_type.accelerator
     return (
         accelerator is not None
-        and _runs({"weights": {}}, model.name, [instance_type])
+        and runs_on({"weights": {}}, model.name, [instance_type])
         and instance_type.accelerator_count % size == 0
         and model.attention_heads % size == 0
         # A device holds whole blocks of weights that share a scale.
