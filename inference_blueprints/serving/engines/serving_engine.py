@@ -237,6 +237,9 @@ class ServingEngine(ABC):
     own_server: OwnServer | None = None
     """The engine's own server of the OpenAI API, for the stack ``direct``. None if it has none."""
 
+    needs_user_name: bool = False
+    """Whether it imports PyTorch in an own image that does not list the user of the pods."""
+
     cache_use: str | None = None
     """Gauge of the used share of a worker's KV cache. None if the engine reports none."""
 

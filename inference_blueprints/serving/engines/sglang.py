@@ -69,6 +69,7 @@ class Sglang(ServingEngine):
     )
     # Dynamo's router and SGLang both hash pages of this size; attention on Blackwell accepts no larger ones.
     #: Metrics are those of ``srt/observability/metrics_collector.py`` of SGLang 0.5.21 and 0.5.23.
+    needs_user_name = True
     own_server = OwnServer(
         program="sglangServer",
         command=("python3", "-m", "sglang.launch_server"),

@@ -200,6 +200,7 @@ class Vllm(ServingEngine):
         transfers="vllm:nixl_xfer_time_seconds_count",
     )
     own_server = VLLM_SERVER
+    needs_user_name = True
     #: ``v1/metrics/loggers.py``.
     cache_use = "vllm:kv_cache_usage_perc"
     # Dynamo's router and vLLM both hash blocks of this size; FlashMLA accepts no other.

@@ -53,6 +53,7 @@ class VllmOmni(ServingEngine):
         without_prefix_cache=("", False),
     )
     kv_cache_types: Mapping[str, str] = MappingProxyType({})
+    needs_user_name = True
     own_server = OwnServer(
         program="vllmOmniServer",
         command=("vllm", "serve"),

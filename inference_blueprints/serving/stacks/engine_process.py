@@ -113,19 +113,17 @@ def engine_image(resolved: ResolvedWorkers) -> str:
     return resolved.engine.address
 
 
-#: Workers run as a user of Dynamo's images (``_workers.tpl`` of the charts). The engines' own images have no
-#: such user, and PyTorch asks for its name while it is imported (ai-dynamo/dynamo#12457); it takes the name
-#: from this variable if there is one (``getpass.getuser`` of Python). Its home is not writable either.
+#: Workers run as a user of Dynamo's images (``_workers.tpl`` of the charts). The own images of vLLM and SGLang
+#: have no such user, and PyTorch asks for its name while it is imported (ai-dynamo/dynamo#12457); it takes the
+#: name from this variable if there is one (``getpass.getuser`` of Python). Its home is not writable either.
+#: vLLM-Omni's image is built on vLLM's (``docker/Dockerfile.cuda`` of vllm-project/vllm-omni).
 _USER_ENVIRONMENT: Mapping[str, EnvironmentValue] = MappingProxyType({"USER": "engine", "HOME": "/tmp"})  # noqa: S108
 
 
 def user_environment(resolved: ResolvedWorkers) -> Mapping[str, EnvironmentValue]:
-    """Return what an engine's own image needs to run as another user than its own.
-
-    The engines that have only their own images are left as they are.
-    """
-    own_image = not resolved.engine.on_dynamo and ENGINES[resolved.model.engine.chosen].dynamo_name
-    return _USER_ENVIRONMENT if own_image else {}
+    """Return what an engine's own image needs to run as another user than its own."""
+    needed = not resolved.engine.on_dynamo and ENGINES[resolved.model.engine.chosen].needs_user_name
+    return _USER_ENVIRONMENT if needed else {}
 
 
 def engine_settings(resolved: ResolvedWorkers, sizing: Sizing) -> EngineSettings:

@@ -89,6 +89,10 @@ class TestArguments:
         assert process.probes.startup.path == "/health"
         assert [(port.name, port.number) for port in process.ports] == [("http", 8000)]
 
+    def test_its_image_gets_a_name_of_the_user(self) -> None:
+        """As vLLM's own, on which it is built: PyTorch asks for a name that the image does not list."""
+        assert {"USER", "HOME"} <= worker(SHIPPED).environment.keys()
+
     def test_larger_images_than_those_of_the_workload_are_refused(self) -> None:
         values = flag_values(worker(edited(("1024x1024, steps: 9", "1280x720, steps: 30"))).arguments)
         assert values["max-generated-image-size"] == str(1280 * 720)
