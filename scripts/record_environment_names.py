@@ -12,32 +12,27 @@ from __future__ import annotations
 
 import datetime
 import json
-import re
 from pathlib import Path
 
 import inference_catalog as catalog
+from inference_catalog.engine_wheels.environment_names import ENVIRONMENT_MODULES
 from inference_catalog.engine_wheels.wheels import open_remote_wheel
 
 TARGET = Path(__file__).resolve().parents[1] / "catalog/inference_catalog/data/environment_names.json"
-#: By the blueprint's key: package, module, prefix of its names, and the line that defines a name.
-ENGINES = {
-    "vllm": ("vllm", "vllm/envs.py", "VLLM_", r'^    "(VLLM_[A-Z0-9_]+)":'),
-    "sglang": ("sglang", "sglang/srt/environ.py", "SGLANG_", r"^    (SGLANG_[A-Z0-9_]+) *="),
-}
 
 
 def main() -> None:
     engines = {}
-    for name, (package, module, prefix, pattern) in ENGINES.items():
+    for name, module in ENVIRONMENT_MODULES.items():
         release = catalog.engine(name).engine_version
-        with open_remote_wheel(f"{package}=={release}") as wheel:
-            text = wheel.read(module).decode("utf-8")
+        with open_remote_wheel(f"{name}=={release}") as wheel:
+            names = module.names(wheel)
         engines[name] = {
-            "prefix": prefix,
+            "prefix": module.prefix,
             "release": release,
-            "names": sorted(set(re.findall(pattern, text, re.MULTILINE))),
+            "names": names,
             "date": datetime.datetime.now(tz=datetime.UTC).date().isoformat(),
-            "source": f"{module} of the wheel {package} {release} on PyPI",
+            "source": f"{module.path} of the wheel {name} {release} on PyPI",
         }
     TARGET.write_text(json.dumps({"engines": engines}, indent=1) + "\n", encoding="utf-8")
 

@@ -195,6 +195,8 @@ class Engine:
     """Digest of the wheel from which the flags were read; empty if they were not read from one alone."""
     model_classes: tuple[str, ...] = ()
     """Model classes that the release registers; empty if they are not recorded with it."""
+    environment_names: tuple[str, ...] = ()
+    """Environment variables that the release defines; empty if they are not recorded with it."""
 
     @property
     def address(self) -> str:

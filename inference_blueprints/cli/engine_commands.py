@@ -49,7 +49,7 @@ def record(
     to: ToOption = Path("engines"),
     output: OutputOption = Output.TEXT,
 ) -> None:
-    """Record the flags and model classes of a release. Blueprints next to the folder can then name it.
+    """Record flags, model classes and variables of a release. Blueprints next to the folder can then name it.
 
     The modules that define them are read from the wheel, about 2 MB over HTTP, and never run. pip or uv finds
     the wheel on the package index that is configured on this machine.
@@ -75,7 +75,8 @@ def record(
         return
     print(
         f"{engine.name} {engine.version}: {len(engine.flags) + len(engine.server_flags)} flags, "
-        f"{len(engine.model_classes)} model classes, image {engine.address}"
+        f"{len(engine.model_classes)} model classes, {len(engine.environment_names)} environment variables, "
+        f"image {engine.address}"
     )
     print(
         f"wrote {target}; set `engine: {{{engine.name}: {{image: {{release: {engine.version}}}}}}}` on "
@@ -134,4 +135,5 @@ def _as_dict(engine: Engine) -> dict[str, object]:
         "date": engine.date,
         "flags": len(engine.flags) + len(engine.server_flags),
         "modelClasses": len(engine.model_classes),
+        "environmentNames": len(engine.environment_names),
     }

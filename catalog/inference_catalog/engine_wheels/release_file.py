@@ -9,6 +9,7 @@ import zipfile
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
+from inference_catalog.engine_wheels.environment_names import ENVIRONMENT_MODULES
 from inference_catalog.engine_wheels.flag_definitions import (
     SGLANG_ARGUMENTS,
     VLLM_ARGUMENTS,
@@ -94,6 +95,7 @@ def release_file(wheel: Wheel, *, image: str | None = None, digest: str | None =
     try:
         flags, server_flags = source.flags(wheel.archive), source.server_flags(wheel.archive)
         classes = source.model_classes(wheel.archive)
+        variables = ENVIRONMENT_MODULES[wheel.package].names(wheel.archive)
         modules = " and ".join(source.modules(wheel.archive))
     except (KeyError, SyntaxError) as error:
         raise UserError(
@@ -116,6 +118,7 @@ def release_file(wheel: Wheel, *, image: str | None = None, digest: str | None =
     parts = [json.dumps(head, indent=2).removesuffix("\n}")]
     parts += [table_text(key, table) for key, table in tables.items() if table]
     parts.append(f'  "model_classes": {json.dumps(classes)}')
+    parts.append(f'  "environment_names": {json.dumps(variables)}')
     return ",\n".join(parts) + "\n}\n"
 
 

@@ -91,13 +91,15 @@ def _unknown_variables(
 ) -> Iterator[Finding]:
     """Yield a warning for each name with the engine's prefix that the engine does not define."""
     recorded = catalog.environment_names().get(engine.name)
-    if recorded is None or recorded.release != engine.engine_version:
+    if recorded is None:
         return
+    pinned = recorded.names if recorded.release == engine.engine_version else ()
+    known = engine.environment_names or pinned
     for name in environment:
-        if name.startswith(recorded.prefix) and name not in recorded.names:
+        if known and name.startswith(recorded.prefix) and name not in known:
             message = (
-                f"got {quote(name)}, which {engine.name} {recorded.release} does not define"
-                f"{suggestion(name, recorded.names)}; without a program that reads it, it has no effect"
+                f"got {quote(name)}, which {engine.name} {engine.engine_version} does not define"
+                f"{suggestion(name, known)}; without a program that reads it, it has no effect"
             )
             yield Finding((*path, name), message, severity="warning")
 

@@ -113,9 +113,9 @@ def engine_image(resolved: ResolvedWorkers) -> str:
     return resolved.engine.address
 
 
-#: Workers run as a user of Dynamo's images (``_workers.tpl`` of the charts). The own images of vLLM and SGLang
-#: have no such user, and PyTorch asks for its name while it is imported (ai-dynamo/dynamo#12457); it takes the
-#: name from this variable if there is one (``getpass.getuser`` of Python). Its home is not writable either.
+#: Workers run as a user of Dynamo's images (``_workers.tpl`` of the charts). The engines' own images have no
+#: such user, and PyTorch asks for its name while it is imported (ai-dynamo/dynamo#12457); it takes the name
+#: from this variable if there is one (``getpass.getuser`` of Python). Its home is not writable either.
 #: vLLM-Omni's image is built on vLLM's (``docker/Dockerfile.cuda`` of vllm-project/vllm-omni).
 _USER_ENVIRONMENT: Mapping[str, EnvironmentValue] = MappingProxyType({"USER": "engine", "HOME": "/tmp"})  # noqa: S108
 

@@ -36,6 +36,7 @@ VLLM = {
         "    parser.add_argument('--reasoning-parser')\n"
     ),
     "vllm/entrypoints/common/cli_args.py": "class FrontendArgs:\n    port: int = 8000\n",
+    "vllm/envs.py": 'environment_variables = {\n    "VLLM_PORT": int,\n    "VLLM_HOST_IP": str,\n}\n',
     "vllm/reasoning/__init__.py": "_REASONING_PARSERS_TO_REGISTER = {'qwen3': 1}",
     "vllm/tool_parsers/__init__.py": "_TOOL_PARSERS_TO_REGISTER = {'hermes': 1}",
 }

@@ -33,12 +33,14 @@ def test_a_release_is_recorded() -> None:
     ran = engines("record", NAME)
     assert (ran.code, ran.err) == (0, "")
     assert ran.out.splitlines() == [
-        "vllm 7.0.0: 4 flags, 3 model classes, image docker.io/vllm/vllm-openai:v7.0.0",
+        "vllm 7.0.0: 4 flags, 3 model classes, 2 environment variables, image "
+        "docker.io/vllm/vllm-openai:v7.0.0",
         "wrote engines/vllm-7.0.0.json; set `engine: {vllm: {image: {release: 7.0.0}}}` on `direct` or "
         "`llmD` in a blueprint next to `engines`",
     ]
     document = json.loads(Path("engines/vllm-7.0.0.json").read_text("utf-8"))
     assert document["model_classes"] == ["BertModel", "LlamaForCausalLM", "Other"]
+    assert document["environment_names"] == ["VLLM_HOST_IP", "VLLM_PORT"]
     assert document["flags"]["--enforce-eager"] == {"takes_value": False, "negatable": True, "owner": "vllm"}
     assert document["flags"]["--reasoning-parser"]["choices"] == ["qwen3"]
 

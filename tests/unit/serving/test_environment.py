@@ -15,6 +15,7 @@ from inference_blueprints.serving.plan import build_plan
 from inference_blueprints.serving.stacks.owned_environment import owner_reason
 from inference_blueprints.serving.types import Process
 from inference_blueprints.spec.types import Blueprint
+from inference_catalog.catalogue import shipped
 from inference_contracts.errors import Finding
 
 Make = Callable[..., Blueprint]
@@ -163,6 +164,22 @@ def test_a_variable_that_the_engine_does_not_define_is_a_warning(make_blueprint:
     [finding] = findings(make_blueprint(engine={"vllm": {"env": names}}))
     assert finding.severity == "warning"
     assert "which vllm 0.31.0 does not define; did you mean 'VLLM_LOGGING_LEVEL'?" in finding.message
+
+
+@pytest.mark.parametrize(("engine", "release"), [("vllm", "0.33.0"), ("sglang", "0.5.23")])
+def test_the_names_of_a_named_release_are_its_own(make_blueprint: Make, engine: str, release: str) -> None:
+    """A release without Dynamo is checked against what its own wheel defines."""
+    own = shipped().engine_releases[engine][release].environment_names
+    pinned = catalog.environment_names()[engine].names
+    newer, older = min({*own} - {*pinned}), min({*pinned} - {*own})
+    section = {"image": {"release": release}, "env": {newer: "1", older: "1"}}
+    [found] = [
+        each
+        for each in findings(make_blueprint(engine={engine: section}, stack={"direct": {}}))
+        if "env" in each.path
+    ]
+    assert (found.path[-1], found.severity) == (older, "warning")
+    assert f"which {engine} {release} does not define" in found.message
 
 
 def test_recorded_names_are_of_the_pinned_engines() -> None:
