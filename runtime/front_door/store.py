@@ -74,7 +74,9 @@ class StoreConnection(asyncio.Protocol):
     """A connection with all commands in flight, in their order."""
 
     def __init__(self) -> None:
-        self._waiting: collections.deque[tuple[asyncio.Future[Any], float]] = collections.deque()
+        self._waiting: collections.deque[asyncio.Future[Any]] = collections.deque()
+        # When each command of `_waiting` was sent; the last ones may not be sent yet.
+        self._sent: collections.deque[float] = collections.deque()
         self._out: list[bytes] = []
         self._reader = hiredis.Reader(notEnoughData=_NOTHING)
         self._transport: asyncio.Transport | None = None
@@ -94,15 +96,17 @@ class StoreConnection(asyncio.Protocol):
         self._transport = None
         error = StoreLostError(f"the connection to the store is lost: {exc or 'closed'}")
         while self._waiting:
-            future, _ = self._waiting.popleft()
+            future = self._waiting.popleft()
             if not future.done():
                 future.set_exception(error)
+        self._sent.clear()
 
     def data_received(self, data: bytes) -> None:
         """Give each answer to who waits for it."""
         self._reader.feed(data)
         while (reply := self._reader.gets()) is not _NOTHING:
-            future, _ = self._waiting.popleft()
+            future = self._waiting.popleft()
+            self._sent.popleft()
             if not future.done():
                 if isinstance(reply, Exception):
                     future.set_exception(reply)
@@ -118,8 +122,7 @@ class StoreConnection(asyncio.Protocol):
         if self._transport is None:
             future.set_exception(StoreLostError("there is no connection to the store"))
             return future
-        # The loop's own clock stands still within a turn.
-        self._waiting.append((future, time.monotonic()))
+        self._waiting.append(future)
         if not self._out:
             self._loop.call_soon(self._flush)
         self._out.append(hiredis.pack_command(words))  # type: ignore[arg-type]  # its type says one word
@@ -136,7 +139,8 @@ class StoreConnection(asyncio.Protocol):
         now: A moment of `time.monotonic`. What had come until then has been read.
         """
         error = StoreLostError("the store does not answer in time")
-        for future, since in self._waiting:
+        # A command that waits in this process is not one that the store does not answer.
+        for future, since in zip(self._waiting, self._sent, strict=False):
             if now - since < ANSWER_SECONDS:
                 return
             if not future.done():
@@ -147,6 +151,8 @@ class StoreConnection(asyncio.Protocol):
 
     def _flush(self) -> None:
         if self._transport is not None:
+            # The loop's own clock stands still within a turn.
+            self._sent.extend([time.monotonic()] * len(self._out))
             self._transport.write(b"".join(self._out))
         self._out.clear()
 
