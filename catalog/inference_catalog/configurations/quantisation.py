@@ -152,12 +152,10 @@ def read_scheme(whole: ConfigFields, exported: ConfigFields | None) -> SchemeOf:
     exported
         ModelOpt's ``hf_quant_config.json`` beside it; None without one.
     """
-    settings = _settings(whole)
-    if settings is None and exported is not None:
-        return _modelopt(exported.section("quantization") or exported)
-    if settings is None:
+    found = _in_force(whole, exported)
+    if found is None:
         return _always(PLAIN)
-    method = _method(settings)
+    settings, method = found
     if not isinstance(method, str) or method not in _METHODS:
         known = ", ".join(_METHODS)
         settings.wrong("quant_method", f"one of {known}; the size of others is not counted here")
@@ -176,10 +174,9 @@ def quantisation_method(whole: ConfigFields, exported: ConfigFields | None) -> s
     exported
         ModelOpt's ``hf_quant_config.json`` beside it; None without one.
     """
-    settings = _settings(whole)
+    settings, method = _in_force(whole, exported) or (None, None)
     if settings and settings.has("moe_quant_algo"):
         return "modelopt"  # it wrote the experts; `fp8` is the method of the other layers
-    method = _method(settings) if settings else ("modelopt" if exported else None)
     # ModelOpt's name for files with weights in 4 bits; its other files have `modelopt`.
     return "modelopt" if method == "modelopt_fp4" else str(method or "")
 
@@ -198,27 +195,28 @@ def cached_type(whole: ConfigFields, exported: ConfigFields | None) -> str:
     exported
         ModelOpt's ``hf_quant_config.json`` beside it; None without one.
     """
-    settings = _settings(whole)
-    if settings is not None and not str(_method(settings) or "").startswith("modelopt"):
+    settings, method = _in_force(whole, exported) or (None, None)
+    if settings is None or not str(method or "").startswith("modelopt"):
         return ""
-    # With settings in the config.json, the export beside it is not read.
-    own = settings if settings is not None else exported and (exported.section("quantization") or exported)
-    scheme = own.value("kv_cache_scheme") if own else None
+    scheme, named = settings.value("kv_cache_scheme"), settings.value("kv_cache_quant_algo")
     is_fp8 = isinstance(scheme, Mapping) and scheme.get("num_bits") == _FP8_BITS
-    named = own.value("kv_cache_quant_algo") if own else None
     return "fp8" if is_fp8 or (isinstance(named, str) and named.lower() == "fp8") else ""
 
 
 _FP8_BITS = 8
 
 
-def _settings(whole: ConfigFields) -> ConfigFields | None:
+def _in_force(whole: ConfigFields, exported: ConfigFields | None) -> tuple[ConfigFields, object] | None:
+    """Return the settings that engines read, and their method; None if no weights are quantised.
+
+    With settings in the ``config.json``, ModelOpt's export beside it is not read.
+    """
     text = whole.section("text_config")
-    return whole.section("quantization_config") or (text and text.section("quantization_config"))
-
-
-def _method(settings: ConfigFields) -> object:
-    return settings.value("quant_method") or ("modelopt" if settings.has("quant_algo") else None)
+    settings = whole.section("quantization_config") or (text and text.section("quantization_config"))
+    if settings:
+        method = settings.value("quant_method")
+        return settings, method or ("modelopt" if settings.has("quant_algo") else None)
+    return (exported.section("quantization") or exported, "modelopt") if exported else None
 
 
 def _always(scheme: WeightScheme) -> SchemeOf:
