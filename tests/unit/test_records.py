@@ -101,11 +101,12 @@ def test_pickled() -> None:
 def test_nothing_is_compiled_before_the_first_object(monkeypatch: pytest.MonkeyPatch) -> None:
     compiled: list[str] = []
     compile_init = records._init
-    monkeypatch.setattr(
-        records,
-        "_init",
-        lambda kind, declared: compiled.append(kind.__name__) or compile_init(kind, declared),
-    )
+
+    def counted(kind: type[Any], declared: tuple[dataclasses.Field[Any], ...]) -> Callable[..., None]:
+        compiled.append(kind.__name__)
+        return compile_init(kind, declared)
+
+    monkeypatch.setattr(records, "_init", counted)
     base, extended = _classes(records.dataclass)
     assert compiled == []
     assert [base("a"), base("b"), extended("c", zone="z")]

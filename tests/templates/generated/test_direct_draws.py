@@ -1,4 +1,4 @@
-"""Generated models without a router are valid, and every engine of theirs is drawn, also at named releases."""
+"""Generated models without a router are valid, and each engine is drawn, also at named releases."""
 
 from __future__ import annotations
 
