@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from dataclasses import asdict, fields
 from typing import TYPE_CHECKING, Annotated
 
@@ -14,7 +15,8 @@ from inference_contracts.errors import UserError
 
 if TYPE_CHECKING:
     from inference_blueprints.operate.check_results import CheckResult
-    from inference_blueprints.operate.upgrade.proposal import Proposal
+    from inference_blueprints.operate.upgrade.proposal import Proposal, UnfitError
+    from inference_blueprints.spec.lock.lock import Change
 
 
 def register(app: typer.Typer) -> None:
@@ -45,9 +47,13 @@ def upgrade(
         file_identity,
         platform_operation,
     )
-    from inference_blueprints.operate.upgrade.proposal import propose
+    from inference_blueprints.operate.upgrade.proposal import UnfitError, propose
 
-    proposal = propose(file, to, [name for name in pools.split(",") if name])
+    try:
+        proposal = propose(file, to, [name for name in pools.split(",") if name])
+    except UnfitError as error:
+        _show_unfit(error, output)
+        raise
     account, platform = proposal.account, proposal.blueprint.metadata.name
     identity = file_identity(account, proposal.path, proposal.old)
     if not apply:
@@ -89,15 +95,30 @@ def _upgrade(file: str, proposal: Proposal, output: Output, *, apply: bool) -> N
 def _print(proposal: Proposal, results: list[CheckResult]) -> None:
     """Print a table of changes, then the results of the checks, then the steps of the deployment."""
     from inference_blueprints.operate.upgrade.upgrade_checks import steps
-    from inference_blueprints.report.tables import TextTable, print_rows, table_console
 
-    rows = [(each.part, each.old or "not pinned", each.new or "not pinned") for each in proposal.changes]
-    if rows:
-        print_rows(TextTable("", ("component", "now", "after the upgrade"), (), tuple(rows)), table_console())
+    _print_changes(proposal.changes)
     for result in results:
         print(result)
     for number, step in enumerate(steps(proposal), 1):
         print(f"{number}. {step}")
+
+
+def _print_changes(changes: Sequence[Change]) -> None:
+    from inference_blueprints.report.tables import TextTable, print_rows, table_console
+
+    rows = [(each.part, each.old or "not pinned", each.new or "not pinned") for each in changes]
+    if rows:
+        print_rows(TextTable("", ("component", "now", "after the upgrade"), (), tuple(rows)), table_console())
+
+
+def _show_unfit(error: UnfitError, output: Output) -> None:
+    """Print what the upgrade would change; its errors follow on standard error, or stand beside it."""
+    if output is Output.TEXT:
+        _print_changes(error.changes)
+        return
+    problems = [each.as_dict() for each in error.problems]
+    print_json({"valid": False, "errors": problems, "changes": [asdict(each) for each in error.changes]})
+    raise typer.Exit(ExitCode.FAILED) from error
 
 
 def _print_json(proposal: Proposal, results: list[CheckResult]) -> None:

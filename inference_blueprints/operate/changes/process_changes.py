@@ -7,6 +7,7 @@ lock: another release of this library plans other arguments from the same file.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, Literal
 
@@ -35,6 +36,8 @@ _SHARED = ("serviceAccount", "secrets", "weightsBucket", "kvCacheBucket")
 #: References to another stack. Releases write them differently, and what they refer to stays.
 _OTHER_STACK = frozenset({"Fn::ImportValue", "Fn::GetStackOutput"})
 _LONGEST_SHOWN = 300
+#: As many characters of a digest as git shows of a commit, and more than enough to tell two archives apart.
+_ARCHIVE_CHARACTERS = 12
 _WORDS: Mapping[str, str] = {
     "followerArguments": "arguments of further nodes",
     "nodeCache": "cache of the node",
@@ -193,13 +196,22 @@ def _compared(
         why = f"another worker of its deployment changes, and Dynamo replaces all of them: {new.rollout}"
     elif old.chart != new.chart:
         effect = "unknown"
+        # A rollout begins only if the pod template changes (Kubernetes documentation, "Deployments",
+        # "Updating a Deployment"). The deployed chart is not here to be rendered.
         why = (
-            "its values stay, and the chart of its release changes; if that changes its pods too, "
-            f"{new.rollout}"
+            f"its values stay, and the archive of its chart changes ({_archive(old)} -> {_archive(new)}); if "
+            f"the new one writes its pods differently, {new.rollout}, else none does"
         )
     else:
         return None
     return ProcessChange(new.model, new.deployment, new.role, arguments, tuple(parts), effect, why)
+
+
+def _archive(process: _Process) -> str:
+    """Return the version of a process's chart, or the beginning of the name of its archive."""
+    address = json.dumps(process.chart["ChartAssetURL"])
+    name = re.search(r"/(\w+)\.\w+[^/]*$", address)
+    return str(process.chart["Version"] or (name[1][:_ARCHIVE_CHARACTERS] if name else address))
 
 
 def _argument_changes(old: Sequence[str], new: Sequence[str]) -> Iterator[ArgumentChange]:

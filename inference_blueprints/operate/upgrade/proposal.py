@@ -10,7 +10,7 @@ from inference_blueprints.loading import parse_blueprint
 from inference_blueprints.operate.aws.account import Account, readable_errors
 from inference_blueprints.operate.platform_add_ons import platform_add_ons
 from inference_blueprints.operate.versions import own_file
-from inference_blueprints.spec import composer, source
+from inference_blueprints.spec import composer, source, validation
 from inference_blueprints.spec.lock.adjacent_files import AdjacentFiles
 from inference_blueprints.spec.lock.lock import Change, Lock, Pin, differences, lock_of, lock_path
 from inference_blueprints.spec.lock.lock_text import lock_text, read_lock, write_text
@@ -18,7 +18,7 @@ from inference_blueprints.spec.text_edit import KUBERNETES_VERSION_PATH, with_ku
 from inference_blueprints.spec.types import Blueprint
 from inference_blueprints.spec.wording import allowed, listing
 from inference_catalog.releases import NodeImage, Releases, shipped_releases, version_order
-from inference_contracts.errors import UserError
+from inference_contracts.errors import BlueprintError, Problem, UserError
 from inference_contracts.records import dataclass
 
 _BYTE_ORDER_MARK = "\ufeff"
@@ -153,14 +153,41 @@ class Proposal:
         write_text(lock_path(self.path), lock_text(self.new))
 
 
+class UnfitError(BlueprintError):
+    """A blueprint does not fit the new releases, or has errors of its own.
+
+    problems: Why.
+    changes: Pins that the upgrade would change. Empty if the blueprint has values of wrong types.
+    """
+
+    def __init__(self, problems: Sequence[Problem], changes: Sequence[Change]) -> None:
+        super().__init__(problems)
+        self.changes = tuple(changes)
+
+
+def _changes_of_pins(text: str, path: Path, written: object, old: Lock | None) -> list[Change]:
+    """Return what an upgrade would change of the lock; add-ons, which EKS chooses, are left out.
+
+    text: New text of the blueprint. Its types alone count.
+    written: Kubernetes version in the present text.
+    """
+    checked = validation.validate(composer.parse(text, str(path)))
+    if not checked.is_complete:
+        return []
+    shipped, known = shipped_releases(), old or Lock(release="")
+    new = _new_lock(checked.blueprint, replace(shipped, add_ons={**shipped.add_ons, **known.add_ons}), old)
+    present = known.kubernetes or (written if isinstance(written, str) else new.kubernetes)
+    return differences(replace(known, release=known.release or new.release, kubernetes=present), new)
+
+
 def propose(file: str, to: str | None, pools: Sequence[str] = ()) -> Proposal:
     """Plan an upgrade; nothing is written.
 
     file: The user's own blueprint.
     to: Kubernetes version; None for the one in the blueprint.
     pools: Pools whose nodes are upgraded; the others are held. Empty for all.
-    Raises UserError if the file is a shipped blueprint, or AWS refuses a request. Raises BlueprintError if
-        the blueprint or the lock has errors, or the new releases do not support the blueprint.
+    Raises UserError if the file is a shipped blueprint, or AWS refuses a request. Raises UnfitError if the
+        blueprint or the lock has errors, or the new releases do not support the blueprint.
     """
     path = own_file(file)
     locked = read_lock(lock_path(path))
@@ -170,7 +197,11 @@ def propose(file: str, to: str | None, pools: Sequence[str] = ()) -> Proposal:
     if to is not None and written != to and isinstance(written, str):
         text = with_kubernetes_version(text, document, to)
     pins = replace(AdjacentFiles(path).pins(), releases=shipped_releases(), lock=None)
-    loaded = parse_blueprint(text, str(path), pins)
+    try:
+        loaded = parse_blueprint(text, str(path), pins)
+    except BlueprintError as error:
+        old = locked.lock if locked else None
+        raise UnfitError(error.problems, _changes_of_pins(text, path, written, old)) from error
     blueprint = loaded.blueprint
     eks = blueprint.spec.cluster.eks
     if eks is None and (to is not None or pools):

@@ -162,12 +162,12 @@ def test_workers_that_follow_the_load_have_no_number() -> None:
 def test_another_chart_alone_leaves_it_open_what_restarts() -> None:
     """The templates hold the values and not the chart, so neither "restarts" nor silence would be true."""
     new = copy.deepcopy(recorded("batch-g6e"))
-    release_of(new)["ChartAssetURL"] = {"Fn::Sub": "s3://assets/other.zip"}
+    release_of(new)["ChartAssetURL"] = {"Fn::Sub": f"s3://assets-${{AWS::Region}}/{'0a1b2c3d' * 8}.zip"}
     found = compared(recorded("batch-g6e"), new)
     assert {(each.severity, each.change.effect) for each in found} == {("unknown", "unknown")}
-    assert "its values stay, and the chart of its release changes; if that changes its pods too" in str(
-        found[1]
-    )
+    old = str(release_of(recorded("batch-g6e"))["ChartAssetURL"]).rpartition("/")[2][:12]
+    assert f"its values stay, and the archive of its chart changes ({old} -> 0a1b2c3d0a1b)" in str(found[1])
+    assert str(found[1]).endswith("extra at a time, else none does")
 
 
 def test_a_process_that_comes_or_goes() -> None:

@@ -25,7 +25,8 @@ from inference_blueprints.operate.ownership.platform_table import (
 )
 from inference_blueprints.operate.upgrade import upgrade_checks
 from inference_blueprints.operate.versions import keep_lock
-from inference_blueprints.spec.lock.lock import lock_path
+from inference_blueprints.spec.lock.lock import Lock, Pin, lock_path
+from inference_blueprints.spec.lock.lock_text import lock_text
 from inference_blueprints.spec.source import shipped
 from inference_catalog.catalogue import shipped as catalogue
 from inference_contracts.errors import BlueprintError, UserError
@@ -93,6 +94,30 @@ def test_an_error_keeps_the_command_from_writing(file: Path, cluster: MakeCluste
     assert as_json.exit_code == 1
     assert {each["severity"] for each in json.loads(as_json.stdout)["observations"]} >= {"error"}
     assert (file.read_text(), lock_path(file).exists()) == (before, False)
+
+
+def test_changes_stand_beside_the_errors_of_a_blueprint_that_does_not_fit_them(
+    file: Path, cluster: MakeCluster
+) -> None:
+    """Errors alone do not say to what the blueprint does not fit. The lock is one that nothing runs here."""
+    cluster()
+    file.write_text(
+        file.read_text().replace(
+            "  deployments:", "  engine: {vllm: {args: {old-flag: 1}}}\n    deployments:"
+        )
+    )
+    lock = Lock(release="0.0.1", kubernetes="1.35", engines={"vllm": Pin("1.0.0")})
+    lock_path(file).write_text(lock_text(lock))
+    refused = run(str(file), "--to", "1.36")
+    assert isinstance(refused.exception, BlueprintError)
+    assert "old-flag" in str(refused.exception)
+    assert re.search(r"Kubernetes +1\.35 +1\.36", refused.stdout)
+    assert re.search(r"engine vllm +1\.0\.0 +\d", refused.stdout)
+    as_json = run(str(file), "--output", "json")
+    document = json.loads(as_json.stdout)
+    assert (as_json.exit_code, document["valid"]) == (1, False)
+    assert "old-flag" in document["errors"][0]["message"]
+    assert "engine vllm" in [each["part"] for each in document["changes"]]
 
 
 @pytest.mark.parametrize("options", [(), ("--apply",)])
