@@ -161,7 +161,7 @@ class UnfitError(BlueprintError):
     """
 
     def __init__(self, problems: Sequence[Problem], changes: Sequence[Change]) -> None:
-        super().__init__(problems)
+        super().__init__([*problems])
         self.changes = tuple(changes)
 
 
