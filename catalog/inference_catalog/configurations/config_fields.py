@@ -157,6 +157,8 @@ class Architecture:
     """Whether every device holds the projections behind the encoder whole."""
     gated_vision: bool = False
     """Whether the feed-forward modules of its vision part have three matrices."""
+    conformer: bool = False
+    """Whether ``audio_config`` describes a conformer. Every device holds it whole."""
     least_expert_part: int = 0
     """As in ``Model``; 0 if experts are not padded."""
     states_per_request: int = 0

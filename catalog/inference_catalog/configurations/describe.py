@@ -8,6 +8,7 @@ from typing import Any
 
 from inference_catalog.cached_layers import as_data
 from inference_catalog.catalogue import shipped
+from inference_catalog.configurations.audio_shape import audio_parameters
 from inference_catalog.configurations.cache_shape import cache_settings, cached_layers
 from inference_catalog.configurations.config_fields import (
     Architecture,
@@ -85,14 +86,15 @@ def describe(configuration: object, exported: object = None) -> dict[str, Any]:
     )
     shape = read_text_shape(whole, architecture)
     vision = read_vision_shape(whole, architecture, shape.hidden_size)
+    of_audio = audio_parameters(whole, architecture, shape.hidden_size)
     scheme_of = read_scheme(whole, of_export)
     whole.check()
     modules = language_modules(shape, architecture)
     predicted = prediction_modules(shape, architecture)
     sizes, predicted_sizes = weight_sizes(modules, scheme_of), weight_sizes(predicted, scheme_of)
-    vision_parameters = vision.parameters if vision else 0
-    of_vision = _PLAIN_BYTES * vision.whole_parameters if vision else 0
-    total = modules.total + vision_parameters
+    encoders = (vision.parameters if vision else 0) + of_audio
+    of_encoders = _PLAIN_BYTES * ((vision.whole_parameters if vision else 0) + of_audio)
+    total = modules.total + encoders
     cache = cache_settings(architecture, cached_type(whole, of_export))
     least = architecture.least_expert_part
     return {
@@ -113,13 +115,13 @@ def describe(configuration: object, exported: object = None) -> dict[str, Any]:
         "weight_type": sizes.scheme.weight_type,
         "weight_block": sizes.scheme.block,
         "quantisation_method": quantisation_method(whole, of_export) if sizes.scheme is not PLAIN else "",
-        "weight_bytes": sizes.total + _PLAIN_BYTES * vision_parameters,
+        "weight_bytes": sizes.total + _PLAIN_BYTES * encoders,
         "expert_weight_bytes": sizes.experts,
         "less_divided": [
             {
                 "parts": each.parts,
                 "matrix_bytes": each.matrix_bytes,
-                "other_bytes": each.other_bytes + of_vision,
+                "other_bytes": each.other_bytes + of_encoders,
             }
             if each.parts == 1
             else {"parts": each.parts, "matrix_bytes": each.matrix_bytes}

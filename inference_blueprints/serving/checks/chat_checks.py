@@ -41,6 +41,8 @@ _NO_SWITCH: Mapping[Thinking, str] = MappingProxyType(
         "always": "always thinks, and its template has no switch for it; remove it, or give a 'template' "
         "that has one; how long it thinks, a request may say with 'reasoning_effort' if the model can",
         "never": "does not think, so it has no effect; remove it",
+        "effort": "thinks only as much as a request says with 'reasoning_effort' in 'chat_template_kwargs', "
+        "so it has no effect; remove it, or give a 'template' that has a switch",
     }
 )
 

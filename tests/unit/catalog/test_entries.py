@@ -1,5 +1,6 @@
 """Every entry of the shipped catalogue is whole and consistent."""
 
+import json
 import re
 from datetime import date
 
@@ -60,6 +61,17 @@ class TestModel:
         assert ": " in model.source
 
 
+MODELS = json.loads((shipped().directory / "models.json").read_text(encoding="utf-8"))
+LICENCES = [(name, each["licence"]) for each in MODELS["licences"] for name in each["models"]]
+
+
+def test_every_licence_has_a_source_or_is_not_known() -> None:
+    cited = dict(LICENCES)
+    assert len(cited) == len(LICENCES)
+    found = {name: model.licence for name, model in catalog.models().items()}
+    assert found == {name: cited.get(name, "not known") for name in found} | cited
+
+
 PUBLISHED_PARAMETERS_BILLION = {
     "Qwen/Qwen3-8B": 8.19,
     "Qwen/Qwen3-32B": 32.76,
@@ -79,6 +91,8 @@ PUBLISHED_PARAMETERS_BILLION = {
     "MiniMaxAI/MiniMax-M2.5": 230,
     "nvidia/Llama-3.1-70B-Instruct-FP8": 70.55,
     "nvidia/Qwen3-235B-A22B-NVFP4": 235.09,
+    "MiniMaxAI/MiniMax-M2": 230,
+    "tencent/Hy3": 295,
 }
 """As the publishers' model cards and papers say; DeepSeek without its layer for multi-token prediction.
 GLM-5, MiniMax-M2.5 and DeepSeek-V3.2: `parameter_count` of github.com/vllm-project/recipes."""

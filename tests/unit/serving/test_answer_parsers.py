@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,6 +17,32 @@ from inference_blueprints.serving.stacks import STACKS
 from inference_blueprints.spec.types import Blueprint
 
 Make = Callable[..., Blueprint]
+
+RECIPES: Mapping[str, Mapping[str, Any]] = json.loads(
+    Path(__file__).with_name("recipe_parsers.json").read_text(encoding="utf-8")
+)["models"]
+#: One class of vLLM 0.31.0 (``tool_parsers/__init__.py``).
+SAME_PARSERS = {"qwen3_xml": "qwen3_coder"}
+#: What a model has instead of its recipe's parser, by the name of the recipe.
+OTHERWISE: Mapping[str, tuple[str, str | None, str]] = {
+    "Qwen3-235B-A22B-Instruct-2507": (
+        "reasoning",
+        "qwen3",
+        "the recipe is of the Instruct models, the entries are of those that think",
+    ),
+    "Qwen3-VL-235B-A22B-Instruct": ("tool_call", "hermes", "Dynamo's documentation, Qwen3-Instruct"),
+    "DeepSeek-V3": ("reasoning", None, "the model does not think; its template has no switch"),
+    "DeepSeek-V3.2": ("tool_call", None, "only with the tokenizer mode deepseek_v32"),
+    "Llama-3.1-8B-Instruct": ("tool_call", "llama3_json", "vLLM's documentation, Tool Calling"),
+    "Llama-3.3-70B-Instruct": ("tool_call", "llama3_json", "vLLM's documentation, Tool Calling"),
+    "NVIDIA-Nemotron-3-Nano-30B-A3B-BF16": (
+        "reasoning",
+        "nemotron_v3",
+        "nano_v3 is a plugin that the recipe downloads; the release registers it by this name",
+    ),
+    "gpt-oss-120b": ("reasoning", "openai_gptoss", "vLLM sets it itself (models/config.py)"),
+    "gpt-oss-20b": ("reasoning", "openai_gptoss", "vLLM sets it itself (models/config.py)"),
+}
 
 GPT_OSS = {"huggingFace": "openai/gpt-oss-20b", "revision": "main"}
 #: The flag with the names of a program's parsers, by program, engine and kind.
@@ -41,6 +70,22 @@ def test_every_parser_of_a_format_is_one_of_the_release(name: str) -> None:
     for program, names in catalog.answer_formats()[name].parsers.items():
         for kind, parser in (("reasoning", names.reasoning), ("tool_call", names.tool_call)):
             assert parser is None or parser in FLAGS[program, kind].choices
+
+
+@pytest.mark.parametrize("name", RECIPES)
+def test_vllm_s_parsers_are_those_of_the_model_s_recipe(name: str) -> None:
+    """Tool calls that need a chat template, which the model does not bring, have no parser by default."""
+    recipe = RECIPES[name]
+    kind, other, _ = OTHERWISE.get(Path(recipe["recipe"]).stem, ("", None, ""))
+    expected = {each: SAME_PARSERS.get(recipe[each], recipe[each]) for each in ("reasoning", "tool_call")}
+    if recipe["template"]:
+        expected["tool_call"] = None
+    if kind:
+        assert expected[kind] != other  # else the exception is of no use
+        expected[kind] = other
+    names = catalog.answer_formats()[str(catalog.model(name).answer_format)].parsers["vllm"]
+    found = {"reasoning": names.reasoning, "tool_call": names.tool_call}
+    assert {each: SAME_PARSERS.get(str(found[each]), found[each]) for each in found} == expected
 
 
 def test_every_format_of_a_model_is_in_the_catalogue() -> None:
