@@ -119,14 +119,12 @@ def main() -> None:
     chosen = options.parse_args()
     models = list(of_the_catalogue() if chosen.group == "catalogue" else given(chosen.group))
     target = RECORDED / f"{chosen.group}.json"
-    kept: list[Json] = []
+    names = {model["name"] for model in models}
     if chosen.only:
-        names = {model["name"] for model in models}
         models = [model for model in models if re.fullmatch(chosen.only, model["name"])]
-        asked = {model["name"] for model in models}
-        known = json.loads(target.read_text(encoding="utf-8"))["cases"] if target.exists() else []
-        kept = [case for case in known if case["name"] in names - asked]
     cases = record(VLLM.python(print), models, GROUPS[chosen.group])
+    known = json.loads(target.read_text(encoding="utf-8"))["cases"] if target.exists() else []
+    kept = [case for case in known if case["name"] in names - {model["name"] for model in models}]
     write(target, sorted([*kept, *cases], key=lambda case: str(case["name"])))
     refused = [case for case in cases if "error" in case]
     print(f"{target}: {len(kept) + len(cases)} cases, {len(refused)} of them refused by vLLM")

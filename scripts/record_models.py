@@ -122,9 +122,7 @@ def write(target: Path, document: Json) -> None:
 def main() -> None:
     """Count all models again, or record the given one."""
     options = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    options.add_argument(
-        "name", nargs="?", help="Hugging Face id; without it every model is counted again"
-    )
+    options.add_argument("name", nargs="?", help="Hugging Face id; without it every model is counted again")
     options.add_argument("--bundled", help="version of aiconfigurator-core that has its configuration")
     options.add_argument("--config", type=Path, help="its config.json")
     options.add_argument("--source", help="URL of that file")
@@ -148,7 +146,7 @@ def main() -> None:
         )
         facts["source"] = f"aiconfigurator-core {given.bundled}: {path}"
         document["models"][given.name] = describe(configuration, exported) | facts
-    elif given.licence and (given.config and given.source or from_clone):
+    elif given.licence and ((given.config and given.source) or from_clone):
         if from_clone:
             commit, configuration = committed_file(given.clone, given.commit, given.path)
             facts["source"] = f"github.com/{given.repository} at {commit}: {given.path}"

@@ -1,4 +1,4 @@
-"""Entries of the catalogue are what their configurations give. Bug: an entry is changed by hand, or copied wrong.
+"""Entries of the catalogue are what their configurations give. Bug: one is changed by hand, or copied wrong.
 
 Configurations of the wheel ``aiconfigurator-core`` are not here; ``record_models.py`` counts those again.
 """

@@ -202,6 +202,11 @@ def test_a_blueprint_from_standard_input_has_no_template(write_blueprint: Write)
             {"weights": {"huggingFace": "Qwen/Qwen3-VL-8B-Instruct"}},
             "got true, but 'Qwen/Qwen3-VL-8B-Instruct' does not think",
         ),
+        (
+            {"thinking": True},
+            {"weights": {"huggingFace": "tencent/Hy3"}, "instance_types": ["p6-b300.48xlarge"]},
+            "got true, but 'tencent/Hy3' thinks only as much as a request says with 'reasoning_effort'",
+        ),
     ],
 )
 def test_what_has_no_effect_is_refused(
