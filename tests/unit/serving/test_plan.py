@@ -17,6 +17,7 @@ from inference_blueprints.spec.types import Blueprint, Network, Purchase
 
 #: Where eight devices do not share the model evenly: FP8 blocks of 128, heads.
 SIZES = {
+    "MiniMaxAI/MiniMax-M2": 4,
     "MiniMaxAI/MiniMax-M2.5": 4,
     "MiniMaxAI/MiniMax-M2.7": 4,
     "Qwen/Qwen3-235B-A22B-FP8": 4,
@@ -26,6 +27,8 @@ SIZES = {
     "nvidia/NVIDIA-Nemotron-3-Nano-30B-A3B-NVFP4": 4,
     "nvidia/NVIDIA-Nemotron-3.5-Lightning-30B-A3B-NVFP4": 4,
 }
+#: Where one node does not hold the weights.
+STAGES = {"Qwen/Qwen3.8-2.4T-A95B": 4}
 HUB_ARN = "arn:aws:secretsmanager:us-west-2:111122223333:secret:hub-AbCdEf"
 
 Make = Callable[..., Blueprint]
@@ -87,7 +90,7 @@ def test_every_model_has_a_length_within_context_and_cache(name: str, make_bluep
         nodes=8,
         weights={"s3": "s3://weights/model/", "catalog": name},
         workload={"inputTokens": 1500, "outputTokens": 100, "peakRequestsPerSecond": 1.0},
-        aggregated={"tensorParallelSize": SIZES.get(name, 8)},
+        aggregated={"tensorParallelSize": SIZES.get(name, 8), "pipelineParallelSize": STAGES.get(name, 1)},
     )
     assert list(serving_findings(blueprint)) == []
     worker = worker_of(blueprint)
