@@ -9,13 +9,37 @@ import pytest
 
 from inference_catalog.configurations.config_fields import ModelConfigError
 from inference_catalog.configurations.describe import describe
-from tests.unit.catalog.recorded_layers import configurations
+from tests.unit.catalog.recorded_layers import cases, configurations
+
+#: Classes of this file, and what vLLM allocates for their weights on one device.
+ALLOCATED = {
+    case["name"]: case["weights"]
+    for group, case in cases()
+    if group == "classes"
+    and case["tp"] == 1
+    and case["name"].startswith(
+        ("BailingMoeV2_5", "BailingMoeV3", "FalconH1", "Lfm2", "Longcat", "OlmoH", "Plamo", "Step3", "Zamba")
+    )
+}
 
 
 def counted(name: str, **changes: Any) -> dict[str, Any]:
     """Return what is counted of a recorded configuration with other fields. None leaves one out."""
     changed = deepcopy(configurations("classes")[name]["configuration"]) | changes
     return describe({field: value for field, value in changed.items() if value is not None})
+
+
+@pytest.mark.parametrize("name", ALLOCATED)
+def test_weights_are_all_but_small_vectors(name: str) -> None:
+    """Nearer than elsewhere: a projection of linear attention is less than 1 % beside many experts."""
+    assert counted(name)["weight_bytes"] == pytest.approx(ALLOCATED[name], rel=1e-4)
+
+
+def test_a_state_beside_attention_is_of_no_layer_of_its_own() -> None:
+    sizes = {"FalconH1ForCausalLM": 32, "Zamba2ForCausalLM": 54, "LongcatFlashForCausalLM": 28}
+    for name, layers in sizes.items():
+        groups = counted(name)["cached_layers"]
+        assert sum(each["count"] for each in groups if each.get("own", True)) == layers
 
 
 def test_heads_of_mamba_that_a_file_leaves_out_divide_its_channels() -> None:
