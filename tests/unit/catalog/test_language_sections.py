@@ -116,3 +116,16 @@ def test_the_tokens_of_an_image_are_known_where_the_file_says_so() -> None:
     assert (vision["tokens_per_image"], vision["patches_per_token"]) == (16, 1)
     glm = describe(configurations("classes")["GLM4VForCausalLM"]["configuration"])["vision"]
     assert (glm["tokens_per_image"], glm["patches_per_token"]) == (1602, 4)
+
+
+def test_every_device_holds_the_positions_of_patches() -> None:
+    """An image of twice the side has 48 more positions of 32 values."""
+    larger = LLAVA | {"vision_config": VISION | {"image_size": 112}}
+    [small], [large] = (describe(each)["less_divided"][:1] for each in (LLAVA, larger))
+    assert large["other_bytes"] - small["other_bytes"] == 2 * 48 * 32
+
+
+def test_the_projector_of_molmo_is_as_wide_as_its_networks() -> None:
+    configuration = configurations("classes")["MolmoForCausalLM"]["configuration"]
+    wider = configuration | {"intermediate_size": configuration["intermediate_size"] + 2}
+    assert parameters_of_vision(wider) - parameters_of_vision(configuration) == 2 * 1024 + 4096
