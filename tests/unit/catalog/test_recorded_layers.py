@@ -49,8 +49,7 @@ def test_layers_cache_what_vllm_allocates_for_them(group: str, case: dict[str, A
             continue
         is_state = layers.kind == "state"
         held = layers.state_bytes(case["tp"]) if is_state else int(layers.entry_bytes(2, case["tp"]))
-        if layers.kind != "none":
-            found[held] += layers.count
+        found[held] += layers.count
     expected: Counter[int] = Counter()
     for spec in case["layers"]:
         expected[_held(spec)] += spec["count"]
