@@ -1,11 +1,17 @@
 """Asks vLLM's own classes what models cost: bytes of weights, what each layer caches, bytes of requests.
 
+Stages of a pipeline are built one after the other, each as the first device of its stage. vLLM's own
+``get_kv_cache_configs`` then divides the layers of all of them into groups. A draft is built and joined with
+its model by vLLM's own ``load_eagle_model``, without files of weights.
+
 Runs with the Python of vLLM's environment, which does not have this library. `record_model_layers.py` starts
 it as ``layers_inside.py SM JOBS RESULTS``:
 
 - SM: the compute capability of the pretended GPUs, such as ``9.0``
 - JOBS: lines of JSON, each an object with ``name``, ``configuration``, ``exported`` (or null),
-  ``tensor_parallel_size``, ``kv_cache_dtype`` and ``arguments`` (more arguments of the engine)
+  ``tensor_parallel_size``, ``kv_cache_dtype`` and ``arguments`` (more arguments of the engine); perhaps
+  ``pipeline_parallel_size``, and ``speculation``: an object with ``name`` and ``method``, and with
+  ``configuration`` if the draft has a file of its own
 - RESULTS: receives a line of JSON per job, with ``error`` if vLLM refuses it
 
 Libraries are imported once; each job runs in a fork of its own, because a process can be a member of one
@@ -16,11 +22,12 @@ from __future__ import annotations
 
 import json
 import os
+import pickle
 import shutil
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -50,16 +57,33 @@ _SPEC_FIELDS = (
 
 def count(job: Mapping[str, Any]) -> Json:
     """Build a model's class as vLLM does before it loads weights, and ask it."""
+    stages = job.get("pipeline_parallel_size", 1)
+    # This process can be a member of one group only, so the other stages are built in forks.
+    others = [_other_stage(job, stage) for stage in range(1, stages)]
+    config, model, specs, layouts, facts = _build(job, 0)
+    found = _model_facts(config, model) | {"layers": _layers(specs)} | facts
+    if stages == 1:
+        return found | (_pools(config, [specs], [layouts])[0] if specs else {})
+    told = [{"weights": found["weights"], "layers": found["layers"]}, *(each[0] for each in others)]
+    pools = _pools(config, [specs, *(each[1] for each in others)], [layouts, *(each[2] for each in others)])
+    for name in ("weights", "weight_types", "layers", "shared"):
+        del found[name]
+    return found | {"stages": [stage | pool for stage, pool in zip(told, pools, strict=True)]}
+
+
+def _build(job: Mapping[str, Any], stage: int) -> tuple[Any, Any, Json, list[str], Json]:
+    """Return the configuration, the model, its layers, the layouts of its kernels, and facts of its draft."""
     import torch
     from vllm.config import set_current_vllm_config
     from vllm.engine.arg_utils import EngineArgs
     from vllm.model_executor.model_loader.utils import initialize_model
     from vllm.platforms import current_platform
     from vllm.utils.torch_utils import set_default_torch_dtype
-    from vllm.v1.worker import workspace
+    from vllm.v1.attention.backends import utils
+    from vllm.v1.worker import worker_base, workspace
     from vllm.v1.worker.gpu.attn_utils import get_kv_cache_spec
 
-    size = job["tensor_parallel_size"]
+    size, stages = job["tensor_parallel_size"], job.get("pipeline_parallel_size", 1)
     folder = Path(tempfile.mkdtemp(prefix="layers-"))
     try:
         _write_model(folder, job)
@@ -69,28 +93,95 @@ def count(job: Mapping[str, Any]) -> Json:
             skip_tokenizer_init=True,
             load_format="dummy",
             tensor_parallel_size=size,
+            pipeline_parallel_size=stages,
             kv_cache_dtype=job["kv_cache_dtype"],
             enforce_eager=True,
             max_num_seqs=256,
-            distributed_executor_backend="uni" if size == 1 else "mp",
+            distributed_executor_backend="uni" if size * stages == 1 else "mp",
             disable_custom_all_reduce=True,
             mm_processor_cache_gb=0,
             disable_log_stats=True,
+            **_speculation(folder, job),
             **job.get("arguments", {}),
         ).create_engine_config()
         if job.get("exported") and not config.model_config.quantization:
             raise ValueError("vLLM takes this hf_quant_config.json for none of its own")
         with set_current_vllm_config(config):
-            pretended_gpu.pretend_group(size)
+            pretended_gpu.pretend_group(size, stages, stage)
             workspace.init_workspace_manager(torch.device("meta"))
             with set_default_torch_dtype(config.model_config.dtype), pretended_gpu.without_data():
                 model = initialize_model(config)
+                facts = _draft_facts(config, model) if job.get("speculation") else {}
             current_platform.update_block_size_for_backend(config)
-            specs = get_kv_cache_spec(config)
-            found = _model_facts(config, model) | {"layers": _layers(specs)}
-            return found | (_pool(config, dict(specs)) if specs else {})
+            specs = dict(get_kv_cache_spec(config))
+            backends = worker_base.get_current_attn_backends(config)
+            layouts = [each.name for each in utils.get_supported_kv_cache_layouts(backends)] if specs else []
+            return config, model, specs, layouts, facts
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def _other_stage(job: Mapping[str, Any], stage: int) -> tuple[Json, Json, list[str]]:
+    """Return the weights and layers of a later stage, its specifications, and the layouts of its kernels."""
+
+    def built() -> tuple[Json, Json, list[str]]:
+        config, model, specs, layouts, _ = _build(job, stage)
+        return (
+            {"weights": _model_facts(config, model)["weights"], "layers": _layers(specs)},
+            specs,
+            layouts,
+        )
+
+    found = _in_fork(built)
+    if "error" in found:
+        raise RuntimeError(f"stage {stage}: {found['error']}")
+    return found
+
+
+def _speculation(folder: Path, job: Mapping[str, Any]) -> Json:
+    """Return the argument of a draft, after its configuration is written."""
+    speculation = job.get("speculation")
+    if not speculation:
+        return {}
+    chosen = {"method": speculation["method"], "num_speculative_tokens": speculation.get("tokens", 1)}
+    if speculation.get("configuration"):
+        own = folder / "draft"
+        own.mkdir()
+        _write_model(own, speculation)
+        chosen["model"] = str(own)
+    return {"speculative_config": chosen}
+
+
+def _draft_facts(config: Any, model: Any) -> Json:
+    """Build the draft and join it with its model, and return its weights before and after."""
+    from vllm.model_executor.model_loader.utils import initialize_model
+    from vllm.v1.worker.gpu.spec_decode.eagle import utils
+
+    whole: list[int] = []
+
+    def built(vllm_config: Any, model_config: Any) -> Any:
+        draft = initialize_model(vllm_config=vllm_config, model_config=model_config)
+        whole.append(sum(_bytes(each) for each in _tensors(draft).values()))
+        return draft
+
+    utils.get_model = built
+    draft = utils.load_eagle_model(model, config)
+    own = _tensors(draft).keys() - _tensors(model).keys()
+    tensors = _tensors(draft)
+    return {
+        "draft_class": type(draft).__qualname__,
+        "draft_weights": whole[0],
+        "draft_weights_if_shared": sum(_bytes(tensors[each]) for each in own),
+    }
+
+
+def _tensors(model: Any) -> dict[int, Any]:
+    """Return the weights of a model by their identity, so that shared ones count once."""
+    return {id(tensor): tensor for _, tensor in model.named_parameters(remove_duplicate=False)}
+
+
+def _bytes(tensor: Any) -> int:
+    return int(tensor.numel() * tensor.element_size())
 
 
 def _write_model(folder: Path, job: Mapping[str, Any]) -> None:
@@ -139,13 +230,9 @@ class _Fields(dict[str, Any]):
 
 def _model_facts(config: Any, model: Any) -> Json:
     """Return what holds for the whole model."""
-    weights, types = 0, Counter[str]()
-    seen: set[int] = set()
-    for _, tensor in model.named_parameters(remove_duplicate=False):
-        if id(tensor) not in seen:
-            seen.add(id(tensor))
-            weights += tensor.numel() * tensor.element_size()
-            types[_type_name(tensor.dtype)] += tensor.numel() * tensor.element_size()
+    types = Counter[str]()
+    for tensor in _tensors(model).values():
+        types[_type_name(tensor.dtype)] += _bytes(tensor)
     shared = [
         layer
         for layer in config.compilation_config.static_forward_context.values()
@@ -157,7 +244,7 @@ def _model_facts(config: Any, model: Any) -> Json:
         "kv": config.cache_config.cache_dtype,
         "longest": config.model_config.max_model_len,
         "batched": config.scheduler_config.max_num_batched_tokens,
-        "weights": weights,
+        "weights": sum(types.values()),
         "weight_types": dict(types),
         "block": config.cache_config.block_size,
         "state_mode": getattr(config.cache_config, "mamba_cache_mode", None),
@@ -187,33 +274,47 @@ def _plain(value: Any) -> Any:
     return value if isinstance(value, (int, str)) else _type_name(value)
 
 
-def _pool(config: Any, specs: Json) -> Json:
-    """Return vLLM's groups of layers, the bytes of a block of the pool, and those of requests."""
+def _pools(config: Any, specs: list[Json], layouts: list[list[str]]) -> list[Json]:
+    """Return vLLM's groups of layers, the bytes of a block of the pool, and those of requests, by stage."""
+    from vllm.config import set_current_vllm_config
     from vllm.v1.attention.backends import utils
     from vllm.v1.core import kv_cache_utils
     from vllm.v1.engine import core
-    from vllm.v1.worker import worker_base
 
     core.register_all_kvcache_specs(config)
-    backends = worker_base.get_current_attn_backends(config)
-    names = [[each.name for each in utils.get_supported_kv_cache_layouts(backends)]]
-    layout = utils.resolve_kv_cache_layout(config, names, list(specs.values()))
+    every = [spec for stage in specs for spec in stage.values()]
+    layout = utils.resolve_kv_cache_layout(config, [each for each in layouts if each], every)
     config.cache_config.kv_cache_layout = layout.name
-    groups = kv_cache_utils.get_kv_cache_groups(config, specs)
     longest = config.model_config.max_model_len
-    requests = {}
-    for tokens in sorted({*LENGTHS, longest}):
-        if tokens <= longest:
-            config.model_config.max_model_len = tokens
-            requests[str(tokens)] = kv_cache_utils._max_memory_usage_bytes_from_groups(config, groups)
-    return {
-        "groups": [
-            [len(group.layer_names), type(group.kv_cache_spec).__name__, group.kv_cache_spec.block_size]
-            for group in groups
-        ],
-        "pool_block": kv_cache_utils._pool_bytes_per_block(groups),
-        "requests": requests,
-    }
+    with set_current_vllm_config(config):
+        divided = kv_cache_utils.get_kv_cache_configs(config, specs, [_MUCH_MEMORY] * len(specs))
+    found = []
+    for groups in (each.kv_cache_groups for each in divided):
+        requests = {}
+        for tokens in sorted({*LENGTHS, longest}):
+            if tokens <= longest:
+                config.model_config.max_model_len = tokens
+                requests[str(tokens)] = kv_cache_utils._max_memory_usage_bytes_from_groups(config, groups)
+        config.model_config.max_model_len = longest
+        found.append(
+            {
+                "groups": [
+                    [
+                        len(group.layer_names),
+                        type(group.kv_cache_spec).__name__,
+                        group.kv_cache_spec.block_size,
+                    ]
+                    for group in groups
+                ],
+                "pool_block": kv_cache_utils._pool_bytes_per_block(groups),
+                "requests": requests,
+            }
+        )
+    return found
+
+
+#: Enough for one request of any length. Groups and bytes do not depend on it.
+_MUCH_MEMORY = 1 << 50
 
 
 def _import_all() -> None:
@@ -224,8 +325,8 @@ def _import_all() -> None:
     import vllm.v1.worker.gpu.attn_utils  # noqa: F401
 
 
-def _in_fork(job: Mapping[str, Any]) -> Json:
-    """Count in a fork, whose messages go nowhere."""
+def _in_fork(work: Callable[[], Any]) -> Any:
+    """Return what work returns in a fork, whose messages go nowhere; an object with ``error`` if it fails."""
     reading, writing = os.pipe()
     child = os.fork()
     if not child:
@@ -234,17 +335,17 @@ def _in_fork(job: Mapping[str, Any]) -> Json:
         os.dup2(silent, 1)
         os.dup2(silent, 2)
         try:
-            found = count(job)
+            found = pickle.dumps(work())
         except BaseException as error:  # noqa: BLE001 -- vLLM refuses in many ways, and each is a result
-            found = {"error": f"{type(error).__name__}: {error}"[:400]}
-        with os.fdopen(writing, "w", encoding="utf-8") as pipe:
-            json.dump(found, pipe)
+            found = pickle.dumps({"error": f"{type(error).__name__}: {error}"[:400]})
+        with os.fdopen(writing, "wb") as pipe:
+            pipe.write(found)
         os._exit(0)
     os.close(writing)
-    with os.fdopen(reading, encoding="utf-8") as pipe:
-        text = pipe.read()
+    with os.fdopen(reading, "rb") as pipe:
+        answer = pipe.read()
     os.waitpid(child, 0)
-    return json.loads(text) if text else {"error": "the process ended without an answer"}
+    return pickle.loads(answer) if answer else {"error": "the process ended without an answer"}  # noqa: S301
 
 
 def _jobs(path: Path) -> Iterator[Json]:
@@ -264,7 +365,11 @@ def main(capability: str, jobs: Path, results: Path) -> None:
                 "tp": job["tensor_parallel_size"],
                 "given_kv": job["kv_cache_dtype"],
             }
-            file.write(json.dumps(named | _in_fork(job)) + "\n")
+            if "pipeline_parallel_size" in job:
+                named["pp"] = job["pipeline_parallel_size"]
+            if job.get("speculation"):
+                named |= {"draft": job["speculation"]["name"], "guessed": job["speculation"].get("tokens", 1)}
+            file.write(json.dumps(named | _in_fork(lambda job=job: count(job))) + "\n")
             file.flush()
 
 

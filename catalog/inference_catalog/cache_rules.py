@@ -242,23 +242,31 @@ def _groups(model: Model, use: CacheUse) -> list[_Pages]:
         return []
     layers = _with_room_for_states(model, use, layers)
     pages = [_page(model, each, use) for each in layers]
+    here = _held(model)
     if len({_alike(each) for each in layers}) == 1:
-        return [
-            _Pages(layers[0], layers[0].block, sum(p * e.count for e, p in zip(layers, pages, strict=True)))
-        ]
+        return [_Pages(layers[0], layers[0].block, sum(p * n for p, n in zip(pages, here, strict=True)))]
     if model.cache.page_alignment:
-        return _packed(layers, pages)
+        return _packed(layers, pages, here)
     latent = [page for each, page in zip(layers, pages, strict=True) if each.kind == "latent"]
     if use.frees_windows and any(max(pages) % page for page in latent):
         # Pages of latent vectors cannot be padded: vLLM then keeps every token in every layer.
         return _groups(model, replace(use, frees_windows=False))
-    return _evenly(layers, pages)
+    return _evenly(layers, pages, here)
+
+
+def _held(model: Model) -> list[int]:
+    """Return how many of the layers that ``_caching`` returns this stage holds."""
+    own = [each.count for each in model.cached_layers if each.kind != "none"]
+    return own + [0 for each in model.cached_elsewhere if each.kind != "none"]
 
 
 def _caching(model: Model, use: CacheUse) -> list[CachedLayers]:
-    """Return the layers with memory of their own, with the blocks and kinds that the engine gives them."""
+    """Return the layers with memory of their own, with the blocks and kinds that the engine gives them.
+
+    vLLM makes groups of the layers of all stages (``get_kv_cache_configs``).
+    """
     found = []
-    for each in model.cached_layers:
+    for each in (*model.cached_layers, *model.cached_elsewhere):
         if each.kind == "none":
             continue
         kind = "full" if each.kind in ("window", "chunk") and not use.frees_windows else each.kind
@@ -270,7 +278,7 @@ def _caching(model: Model, use: CacheUse) -> list[CachedLayers]:
 def _page(model: Model, layers: CachedLayers, use: CacheUse) -> int:
     """Return the bytes of a block in one layer."""
     if layers.kind == "state":
-        return layers.state_bytes(use.tensor_parallel_size)
+        return layers.state_bytes(use.tensor_parallel_size, use.guessed_tokens)
     size = math.ceil(layers.block // layers.tokens_per_entry * entry_bytes(model, layers, use))
     alignment = model.cache.page_alignment or 1
     return math.ceil(size / alignment) * alignment
@@ -281,7 +289,8 @@ def _with_room_for_states(model: Model, use: CacheUse, layers: list[CachedLayers
 
     The first attention layers decide: every block gets so many tokens that its page holds the largest state.
     """
-    state = max((each.state_bytes(use.tensor_parallel_size) for each in layers), default=0)
+    sizes = (each.state_bytes(use.tensor_parallel_size, use.guessed_tokens) for each in layers)
+    state = max(sizes, default=0)
     attention = next((each for each in layers if each.kind in ("full", "latent")), None)
     if not state or attention is None:
         return layers
@@ -292,40 +301,42 @@ def _with_room_for_states(model: Model, use: CacheUse, layers: list[CachedLayers
     return [each if each.kind == "state" else replace(each, block=block) for each in layers]
 
 
-def _evenly(layers: list[CachedLayers], pages: list[int]) -> list[_Pages]:
+def _evenly(layers: list[CachedLayers], pages: list[int], here: list[int]) -> list[_Pages]:
     """Make all pages equal, and groups of the same number of layers.
 
     Smaller pages get longer blocks (``unify_kv_cache_spec_page_size``). The groups are as large as the
     smallest kind of layers, or as the largest if both are nearly as many; the last group of each kind may
-    have padding (``_get_kv_cache_groups_uniform_page_size``).
+    have padding (``_get_kv_cache_groups_uniform_page_size``). Layers go to the groups of their kind in turn,
+    so a stage has a part of each.
     """
     page = max(pages)
-    kinds: dict[tuple[object, ...], tuple[CachedLayers, int]] = {}
-    for each, own in zip(layers, pages, strict=True):
+    kinds: dict[tuple[object, ...], tuple[CachedLayers, int, int]] = {}
+    for each, own, held in zip(layers, pages, here, strict=True):
         longer = page // own if each.kind != "state" and page % own == 0 else 1
         grown = replace(each, block=each.block * longer)
         key = (*_alike(grown), each.kind, own)
-        first, count = kinds.get(key, (grown, 0))
-        kinds[key] = (first, count + each.count)
-    counts = [count for _, count in kinds.values()]
+        first, count, before = kinds.get(key, (grown, 0, 0))
+        kinds[key] = (first, count + each.count, before + held)
+    counts = [count for _, count, _ in kinds.values()]
     few, many = min(counts), max(counts)
     size = many if many < few * _UNEVEN else few
-    widest = max(math.ceil(count / math.ceil(count / size)) for count in counts)
+    widest = max(math.ceil(held / math.ceil(count / size)) for _, count, held in kinds.values())
     return [
-        _Pages(first, first.block, page * widest, math.ceil(count / size)) for first, count in kinds.values()
+        _Pages(first, first.block, page * widest, math.ceil(count / size))
+        for first, count, _ in kinds.values()
     ]
 
 
-def _packed(layers: list[CachedLayers], pages: list[int]) -> list[_Pages]:
+def _packed(layers: list[CachedLayers], pages: list[int], here: list[int]) -> list[_Pages]:
     """Pack pages of different sizes side by side into one block (``_get_packed_kv_cache_groups``).
 
     Layers that need as many blocks are in one bucket. Buckets with as many layers of each size of pages are
     split into groups that repeat one pattern.
     """
-    buckets: dict[tuple[object, ...], list[tuple[CachedLayers, int]]] = {}
-    for each, page in zip(layers, pages, strict=True):
-        buckets.setdefault(_alike(each), []).append((each, page))
-    counted = [_by_page(bucket) for bucket in buckets.values()]
+    buckets: dict[tuple[object, ...], list[tuple[CachedLayers, int, int]]] = {}
+    for each, page, held in zip(layers, pages, here, strict=True):
+        buckets.setdefault(_alike(each), []).append((each, page, held))
+    counted = [_by_page((page, each.count) for each, page, _ in bucket) for bucket in buckets.values()]
     even = [max(sizes.values()) for sizes in counted if len(set(sizes.values())) == 1]
     mixed = [max(s.values()) for s in counted if len(set(s.values())) == 1 and len(s) > 1]
     repeats = _least_padding(even, max(mixed)) if mixed else 0
@@ -333,16 +344,17 @@ def _packed(layers: list[CachedLayers], pages: list[int]) -> list[_Pages]:
     for bucket, sizes in zip(buckets.values(), counted, strict=True):
         is_even = len(set(sizes.values())) == 1
         split = math.ceil(max(sizes.values()) / repeats) if repeats and is_even else 1
-        width = sum(math.ceil(count / split) * page for page, count in sizes.items())
+        own = _by_page((page, held) for _, page, held in bucket)
+        width = sum(math.ceil(count / split) * page for page, count in own.items())
         found.append(_Pages(bucket[0][0], bucket[0][0].block, width, split))
     return found
 
 
-def _by_page(bucket: Iterable[tuple[CachedLayers, int]]) -> dict[int, int]:
-    """Return the number of layers by the bytes of a page."""
+def _by_page(layers: Iterable[tuple[int, int]]) -> dict[int, int]:
+    """Return the number of layers by the bytes of a page, of which they have one each."""
     counts: dict[int, int] = {}
-    for each, page in bucket:
-        counts[page] = counts.get(page, 0) + each.count
+    for page, count in layers:
+        counts[page] = counts.get(page, 0) + count
     return counts
 
 

@@ -35,12 +35,16 @@ class LayerState:
     group_values: int = 0
     """`groups`, `group_values`: Groups of further values, and the values of one. Devices beyond the number of
     groups hold a copy (``extra_groups_for_head_shards`` in ``mamba_utils.py`` of vLLM 0.31.0)."""
+    columns: int = 0
+    """Columns of the values, if each token that is guessed in a step adds one in vLLM: those of a convolution
+    (``num_spec`` in ``mamba_utils.py``). 0 if none is added."""
 
-    def bytes_on_device(self, tensor_parallel_size: int) -> int:
-        """Return its bytes on one of so many devices."""
+    def bytes_on_device(self, tensor_parallel_size: int, guessed_tokens: int = 0) -> int:
+        """Return its bytes on one of so many devices, with so many more columns."""
         own = math.ceil(self.values / tensor_parallel_size)
         shared = math.ceil(self.groups / tensor_parallel_size) * self.group_values
-        return (own + shared) * self.bytes_per_value
+        more = (own + shared) // self.columns * guessed_tokens if self.columns else 0
+        return (own + shared + more) * self.bytes_per_value
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,10 +93,18 @@ class CachedLayers:
         heads = self.kv_heads if self.replicated else max(1, math.ceil(self.kv_heads / tensor_parallel_size))
         return heads * (self.head_size + (self.value_size or self.head_size)) * value_bytes
 
-    def state_bytes(self, tensor_parallel_size: int) -> int:
-        """Return the bytes of the state of one request in one layer, on one of so many devices."""
+    def state_bytes(self, tensor_parallel_size: int, guessed_tokens: int = 0) -> int:
+        """Return the bytes of the state of one request in one layer, on one of so many devices.
+
+        Parameters
+        ----------
+        tensor_parallel_size
+            The devices.
+        guessed_tokens
+            Tokens that vLLM guesses in a step; 0 for other engines.
+        """
         size = 1 if self.replicated else tensor_parallel_size
-        return sum(each.bytes_on_device(size) for each in self.states)
+        return sum(each.bytes_on_device(size, guessed_tokens) for each in self.states)
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +141,7 @@ _NAMES = {"kvHeads": "kv_heads", "headSize": "head_size", "valueSize": "value_si
 _CAMEL = {
     **{name: name for name in ("count", "kind", "window", "block", "states", "replicated", "own", "values")},
     "groups": "groups",
+    "columns": "columns",
     **_NAMES,
     "tokensPerEntry": "tokens_per_entry",
     "fixedBytes": "fixed_bytes",

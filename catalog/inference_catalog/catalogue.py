@@ -29,7 +29,7 @@ from inference_catalog.entry_builder import CatalogueError, LazyEntries, build_e
 from inference_catalog.figures import BrokerSize, FrontendLoad, JobLoad, LatencyProfile, StartTimeFigure
 from inference_catalog.hardware import Accelerator, InstanceType, PriceTable, processor_of
 from inference_catalog.limits import Endpoint, FleetLimit, Image, KubernetesSupport, Quota, ServiceQuota
-from inference_catalog.model import Draft, DraftClass, LessDivided, Model, Vision
+from inference_catalog.model import Draft, DraftClass, LayerType, LessDivided, Model, Vision
 from inference_catalog.operating_system import OperatingSystem, SystemName
 from inference_catalog.registered_classes import RegisteredClass, RegisteredClasses
 from inference_catalog.service_prices import ServicePrice, ServicePrices
@@ -459,6 +459,17 @@ class Catalogue:
 
 
 #: Parts of a model that are objects of their own.
+def _less_divided(entries: Any, path: Path) -> tuple[LessDivided, ...]:
+    return tuple(build_entry(LessDivided, each, path) for each in entries)
+
+
+def _layer_type(entry: Mapping[str, Any], path: Path) -> LayerType:
+    parts = {"cached": tuple(entry["cached"])} if "cached" in entry else {}
+    if "less_divided" in entry:
+        parts["less_divided"] = _less_divided(entry["less_divided"], path)
+    return build_entry(LayerType, {**entry, **parts}, path)
+
+
 _PARTS: Mapping[str, Callable[[Any, Path], object]] = MappingProxyType(
     {
         "vision": partial(build_entry, Vision),
@@ -466,7 +477,8 @@ _PARTS: Mapping[str, Callable[[Any, Path], object]] = MappingProxyType(
         "pipeline": pipeline_of,
         "cached_layers": lambda layers, path: read_layers(layers, f"{path}: cached_layers") if layers else (),
         "cache": partial(build_entry, CacheSettings),
-        "less_divided": lambda entries, path: tuple(build_entry(LessDivided, each, path) for each in entries),
+        "less_divided": _less_divided,
+        "layer_types": lambda entries, path: tuple(_layer_type(each, path) for each in entries),
     }
 )
 

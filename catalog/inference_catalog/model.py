@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+import string
 from dataclasses import replace
-from typing import Literal
+from typing import Any, Literal
 
 from inference_catalog.cache_rules import KV_CACHE_BYTES, CacheUse, token_bytes
 from inference_catalog.cached_layers import CachedLayers, CacheSettings, with_further_layers
@@ -111,6 +112,20 @@ class LessDivided:
 
 
 @dataclass(frozen=True, slots=True)
+class LayerType:
+    """One kind of layer of a model: what each layer of it holds."""
+
+    weight_bytes: int
+    """Size of its weights."""
+    cached: tuple[int, ...] = ()
+    """What it caches: numbers of the groups in ``Model.cached_layers``, from 0."""
+    expert_weight_bytes: int = 0
+    matrix_parameters: int = 0
+    less_divided: tuple[LessDivided, ...] = ()
+    """`expert_weight_bytes`, `matrix_parameters`, `less_divided`: As those of ``Model``, of one layer."""
+
+
+@dataclass(frozen=True, slots=True)
 class Model:
     """An open model, according to its publisher's ``config.json``."""
 
@@ -169,6 +184,14 @@ class Model:
     """What its layers cache, in groups of equal layers."""
     less_divided: tuple[LessDivided, ...] = ()
     """Weights that many devices do not divide further, by the most parts."""
+    layer_types: tuple[LayerType, ...] = ()
+    layer_order: str = ""
+    """`layer_types`, `layer_order`: Its kinds of layers, and the kind of each layer from the first to the
+    last: ``a`` is the first kind, ``b`` the second (``LAYER_LETTERS``). Empty if the order is not known."""
+    output_bytes: int = 0
+    """Size of the output layer; 0 if it is the embedding."""
+    cached_elsewhere: tuple[CachedLayers, ...] = ()
+    """What other stages of a pipeline cache, if this is one of them."""
     least_expert_part: int = 0
     """Width to which vLLM pads a device's part of an expert that is divided; 0 if it does not."""
     cache: CacheSettings = CacheSettings()
@@ -273,25 +296,14 @@ class Model:
         if self.weight_type != PLAIN.weight_type:
             return self
         scheme = STORED_TYPES[stored_type]
-        saved = PLAIN.bytes_per_weight - scheme.bytes_per_weight
+        kept = scheme.bytes_per_weight / PLAIN.bytes_per_weight
         return replace(
             self,
             name=f"{self.name} in {stored_type}",
             weight_type=scheme.weight_type,
             weight_block=scheme.block,
-            weight_bytes=self.weight_bytes - math.floor(self.matrix_parameters * saved),
-            less_divided=tuple(
-                replace(
-                    each,
-                    matrix_bytes=math.ceil(
-                        each.matrix_bytes * scheme.bytes_per_weight / PLAIN.bytes_per_weight
-                    ),
-                )
-                for each in self.less_divided
-            ),
-            expert_weight_bytes=math.ceil(
-                self.expert_weight_bytes * scheme.bytes_per_weight / PLAIN.bytes_per_weight
-            ),
+            layer_types=tuple(replace(each, **_stored(each, kept)) for each in self.layer_types),
+            **_stored(self, kept),
         )
 
     def with_predictions(self) -> Model:
@@ -302,6 +314,41 @@ class Model:
             cached_layers=with_further_layers(self.cached_layers, self.predicted_layers),
             weight_bytes=self.weight_bytes + self.prediction_weight_bytes,
         )
+
+    def with_draft(self, draft: Model, *, cached_alike: bool) -> Model:
+        """Return the model with the layers of a draft beside its own.
+
+        Parameters
+        ----------
+        draft
+            A model that guesses for this one.
+        cached_alike
+            Whether the engine keeps for each layer of the draft what it keeps for a layer of the model.
+        """
+        further = (*self.cached_layers, *draft.cached_layers)
+        return replace(
+            self,
+            layers=self.layers + draft.layers,
+            cached_layers=with_further_layers(self.cached_layers, draft.layers) if cached_alike else further,
+            weight_bytes=self.weight_bytes + draft.weight_bytes,
+            less_divided=(*self.less_divided, *draft.less_divided),
+        )
+
+
+#: Letters of ``Model.layer_order``.
+LAYER_LETTERS = string.ascii_letters
+
+
+def _stored(weights: Model | LayerType, kept: float) -> dict[str, Any]:
+    """Return the sizes of weights whose projections keep a part of their bytes."""
+    saved = PLAIN.bytes_per_weight * (1 - kept)
+    return {
+        "weight_bytes": weights.weight_bytes - math.floor(weights.matrix_parameters * saved),
+        "expert_weight_bytes": math.ceil(weights.expert_weight_bytes * kept),
+        "less_divided": tuple(
+            replace(each, matrix_bytes=math.ceil(each.matrix_bytes * kept)) for each in weights.less_divided
+        ),
+    }
 
 
 def _multiple(number: float, of: int) -> int:

@@ -164,6 +164,9 @@ class Architecture:
     states_per_request: int = 0
     page_alignment: int = 0
     """`states_per_request`, `page_alignment`: As in ``CacheSettings``; 0 for its defaults."""
+    in_each_stage: Literal["ends", "embedding", "tables"] = "ends"
+    """Tables that vLLM's class holds in each stage of a pipeline. ``ends``: none, the first stage has the
+    embedding, and the last one the output layer; ``embedding``: the embedding; ``tables``: both."""
     splits_by_image: bool = False
     scales_to_pixels: bool = False
     """`splits_by_image`, `scales_to_pixels`: As in ``Vision``."""

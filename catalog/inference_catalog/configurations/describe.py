@@ -17,6 +17,7 @@ from inference_catalog.configurations.config_fields import (
     UncountedClassError,
 )
 from inference_catalog.configurations.draft_shape import describe_draft, draft_class
+from inference_catalog.configurations.layer_types import layer_types
 from inference_catalog.configurations.quantisation import (
     cached_type,
     quantisation_method,
@@ -28,6 +29,7 @@ from inference_catalog.configurations.vision_shape import read_vision_shape
 from inference_catalog.configurations.weight_modules import (
     WeightModules,
     language_modules,
+    layer_modules,
     prediction_modules,
 )
 from inference_catalog.configurations.weight_schemes import PLAIN
@@ -89,6 +91,7 @@ def describe(configuration: object, exported: object = None) -> dict[str, Any]:
     of_audio = audio_parameters(whole, architecture, shape.hidden_size)
     scheme_of = read_scheme(whole, of_export)
     whole.check()
+    cached = cached_layers(shape)
     modules = language_modules(shape, architecture)
     predicted = prediction_modules(shape, architecture)
     sizes, predicted_sizes = weight_sizes(modules, scheme_of), weight_sizes(predicted, scheme_of)
@@ -108,7 +111,9 @@ def describe(configuration: object, exported: object = None) -> dict[str, Any]:
         "kv_heads": shape.heads.keys,
         "head_size": shape.heads.size,
         "attention": "gqa" if architecture.attention in ("gqa", "shared") else "mla",
-        "cached_layers": as_data(cached_layers(shape)),
+        "cached_layers": as_data(cached),
+        **layer_types(shape, layer_modules(shape, architecture), cached, scheme_of),
+        "output_bytes": sizes.output,
         **({"cache": cache} if cache else {}),
         "experts": shape.experts.count if shape.experts else 0,
         "feed_forward_size": shape.experts.width if shape.experts else shape.dense_width,

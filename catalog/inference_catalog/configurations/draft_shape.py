@@ -68,10 +68,12 @@ def describe_draft(
     inputs = _read_layers(whole) * target if is_third else 2 * shape.hidden_size
     output = whole.number("draft_vocab_size", default=shape.vocabulary_size) if is_third else 0
     whole.check()
-    matrices = _matrices(shape, first_reads=2 if is_third else 1)
+    first_reads = 2 if is_third else 1
+    matrices, keys = _matrices(shape, first_reads), _key_bytes(shape, first_reads)
     norms = (3 * shape.layers + 1) * shape.hidden_size
     tables = (shape.vocabulary_size + output) * shape.hidden_size
-    total = matrices + norms + tables + inputs * shape.hidden_size
+    projection = inputs * shape.hidden_size
+    total = matrices + norms + tables + projection
     return {
         "architecture": of.name,
         "parameters_billion": round(total / _BILLION, 2),
@@ -90,6 +92,10 @@ def describe_draft(
         "weight_block": 0,
         "weight_bytes": _PLAIN_BYTES * total,
         "expert_weight_bytes": 0,
+        "less_divided": [
+            {"parts": 1, "matrix_bytes": 0, "other_bytes": _PLAIN_BYTES * (norms + projection)},
+            {"parts": shape.heads.keys, "matrix_bytes": keys},
+        ],
         "matrix_parameters": matrices,
         "predicted_layers": 0,
         "prediction_weight_bytes": 0,
@@ -113,7 +119,13 @@ def _read_layers(whole: ConfigFields) -> int:
     return whole.number("num_aux_hidden_states", default=len(layers) or _READ_LAYERS)
 
 
-def _matrices(shape: TextShape, *, first_reads: int) -> int:
+def _key_bytes(shape: TextShape, first_reads: int) -> int:
+    """Return the bytes of the projections to keys and values, of which a device has those of a whole head."""
+    keys = 2 * shape.heads.keys * shape.heads.size * shape.hidden_size
+    return _PLAIN_BYTES * keys * (shape.layers - 1 + first_reads)
+
+
+def _matrices(shape: TextShape, first_reads: int) -> int:
     """Return the parameters of the layers' projections; the first layer reads several hidden vectors."""
     query, key = shape.heads.queries * shape.heads.size, shape.heads.keys * shape.heads.size
     reading = (query + 2 * key) * shape.hidden_size

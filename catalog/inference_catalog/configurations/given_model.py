@@ -14,7 +14,7 @@ from inference_catalog.configurations.layer_parts import WeightModule
 from inference_catalog.configurations.quantisation import quantisation_method, read_scheme
 from inference_catalog.configurations.weight_schemes import PLAIN
 
-_BILLION = 1e9
+_BILLION, _PLAIN_BYTES = 1e9, 2
 
 _LAYERS = ("num_hidden_layers", "n_layer", "n_layers", "num_layers")
 _HEADS = ("num_attention_heads", "n_head", "n_heads")
@@ -79,6 +79,10 @@ def describe_given(
     parameters = weight_bytes / scheme.bytes_per_weight
     first = layers[0]
     hidden_size = fields.number(*_HIDDEN)
+    vocabulary = fields.number("vocab_size", "padded_vocab_size")
+    # The default of transformers' ``PretrainedConfig``.
+    named = fields if fields.has("tie_word_embeddings") else whole
+    is_tied = named.flag("tie_word_embeddings", default=True)
     is_latent = first.kind == "latent"
     described = {
         "architecture": configuration["architectures"][0],
@@ -86,7 +90,7 @@ def describe_given(
         "active_parameters_billion": round(parameters / _BILLION, 2),
         "layers": sum(each.count for each in layers if each.own),
         "hidden_size": hidden_size,
-        "vocabulary_size": fields.number("vocab_size", "padded_vocab_size"),
+        "vocabulary_size": vocabulary,
         "attention_heads": heads,
         "kv_heads": first.kv_heads or heads,
         "head_size": first.head_size or _head_size(fields, heads) or 1,
@@ -99,6 +103,7 @@ def describe_given(
         "quantisation_method": "" if scheme is PLAIN else quantisation_method(whole, None),
         "weight_bytes": weight_bytes,
         "expert_weight_bytes": 0,
+        "output_bytes": 0 if is_tied else _PLAIN_BYTES * vocabulary * hidden_size,
         "matrix_parameters": 0,
         "predicted_layers": 0,
         "prediction_weight_bytes": 0,

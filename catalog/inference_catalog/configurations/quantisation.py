@@ -116,6 +116,8 @@ class WeightSizes:
     """Bytes of routed experts."""
     less_divided: tuple[LessDivided, ...]
     """What is divided into at most some number of parts."""
+    output: int
+    """Bytes of the output layer; 0 if it is the embedding."""
 
 
 def weight_sizes(modules: WeightModules, scheme_of: SchemeOf) -> WeightSizes:
@@ -130,7 +132,8 @@ def weight_sizes(modules: WeightModules, scheme_of: SchemeOf) -> WeightSizes:
         experts += size if module.is_expert else 0
         parts[module.parts] = parts.get(module.parts, 0.0) + size
         parameters[scheme] = parameters.get(scheme, 0) + module.parameters
-    total += modules.output.parameters * scheme_of(modules.output).bytes_per_weight
+    output = modules.output.parameters * scheme_of(modules.output).bytes_per_weight
+    total += output
     quantised = {scheme: count for scheme, count in parameters.items() if scheme is not PLAIN}
     maximum = max(quantised, key=lambda scheme: quantised[scheme], default=PLAIN)
     whole = _PLAIN_BYTES * modules.whole_parameters
@@ -139,7 +142,7 @@ def weight_sizes(modules: WeightModules, scheme_of: SchemeOf) -> WeightSizes:
         for number, size in sorted(parts.items())
         if number
     )
-    return WeightSizes(maximum, round(total), round(experts), less_divided)
+    return WeightSizes(maximum, round(total), round(experts), less_divided, round(output))
 
 
 def read_scheme(whole: ConfigFields, exported: ConfigFields | None) -> SchemeOf:

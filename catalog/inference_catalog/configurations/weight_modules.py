@@ -36,17 +36,32 @@ class WeightModules:
         return sum(each.parameters for each in self.matrices if each.is_expert)
 
 
+_NO_OUTPUT = WeightModule("lm_head", 0, is_output=True)
+
+
 def language_modules(shape: TextShape, architecture: Architecture) -> WeightModules:
     """List the parameters that an engine loads, without layers for multi-token prediction."""
+    layers = layer_modules(shape, architecture)
     return WeightModules(
-        tuple(
-            replace(each, parts=1) if architecture.whole_layers else each
-            for each in _named(shape.parts, f"{architecture.prefix}.layers".removeprefix("."), 0)
-        ),
-        shape.tables + sum(part.plain for part in shape.parts),
-        sum(part.plain if architecture.whole_layers else part.whole for part in shape.parts)
+        tuple(matrix for layer in layers for matrix in layer.matrices),
+        shape.tables + sum(layer.other_parameters for layer in layers),
+        sum(layer.whole_parameters for layer in layers)
         + (shape.vocabulary_size * shape.hidden_size if architecture.whole_embedding else 0),
         WeightModule("lm_head", shape.output, is_output=True),
+    )
+
+
+def layer_modules(shape: TextShape, architecture: Architecture) -> tuple[WeightModules, ...]:
+    """List the parameters of each layer, without layers for multi-token prediction."""
+    path, whole = f"{architecture.prefix}.layers".removeprefix("."), architecture.whole_layers
+    return tuple(
+        WeightModules(
+            tuple(replace(each, parts=1) if whole else each for each in _named([part], path, index)),
+            part.plain,
+            part.plain if whole else part.whole,
+            _NO_OUTPUT,
+        )
+        for index, part in enumerate(shape.parts)
     )
 
 
@@ -58,7 +73,7 @@ def prediction_modules(shape: TextShape, architecture: Architecture) -> WeightMo
         tuple(_named(shape.predicted, path, 0 if own else shape.layers)),
         sum(part.plain for part in shape.predicted),
         sum(part.whole for part in shape.predicted),
-        WeightModule("lm_head", 0, is_output=True),
+        _NO_OUTPUT,
     )
 
 

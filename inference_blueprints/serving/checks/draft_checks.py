@@ -7,7 +7,6 @@ from collections.abc import Iterator
 import inference_catalog as catalog
 from inference_blueprints.serving.engines import ENGINES
 from inference_blueprints.serving.engines.worker_sizing import engine_of
-from inference_blueprints.serving.estimates.memory_estimate import layers_kv_bytes_per_token
 from inference_blueprints.serving.estimates.worker_figures import Sizing
 from inference_blueprints.serving.resolved import ResolvedWorkers
 from inference_blueprints.spec import types as spec
@@ -65,9 +64,9 @@ def draft_worker_findings(resolved: ResolvedWorkers, sizing: Sizing) -> Iterator
             f"{quote(resolved.label)}; change that size, or take another draft"
         )
         yield Finding(path, message)
-    elif engine.counts_draft_as_layers and draft.kv_bytes_per_token(
-        kv_type, size
-    ) > layers_kv_bytes_per_token(resolved.shape, draft, kv_type, size):
+    elif engine.counts_draft_as_layers and draft.kv_bytes_per_token(kv_type, size) > (
+        _reserved(resolved, draft, kv_type)
+    ):
         message = (
             f"{start}whose layer caches more per token than a layer of the model; {engine_name} reserves the "
             "memory of the model's layer for it, so it would run out of memory; take another draft"
@@ -81,6 +80,13 @@ def draft_worker_findings(resolved: ResolvedWorkers, sizing: Sizing) -> Iterator
             f"engine argument '{length}' to at most {draft.context_length}"
         )
         yield Finding(path, message)
+
+
+def _reserved(resolved: ResolvedWorkers, draft: catalog.Model, kv_type: str) -> float:
+    """Return the bytes per token that SGLang reserves for a draft: those of as many layers of the model."""
+    size, shape = resolved.tensor_parallel_size, resolved.shape
+    guessing = shape.with_draft(draft, cached_alike=True)
+    return guessing.kv_bytes_per_token(kv_type, size) - shape.kv_bytes_per_token(kv_type, size)
 
 
 def _unknown(name: str, weights: spec.Weights) -> str:
@@ -142,10 +148,10 @@ def _of_model(model: spec.Model, entry: catalog.Model) -> str | None:
             f"but {model.engine.chosen} supports no draft for {entry.architecture}, the class of "
             f"{quote(entry.name)}; remove speculation"
         )
-    if entry.window_layers:
+    if entry.window_layers and ENGINES[model.engine.chosen].counts_draft_as_layers:
         return (
             f"but layers of {quote(entry.name)} have a sliding window, beside which the KV cache of a draft "
-            "is not counted here; remove speculation"
+            f"of {model.engine.chosen} is not counted here; remove speculation"
         )
     return None
 

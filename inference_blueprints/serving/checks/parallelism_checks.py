@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 import inference_catalog as catalog
 from inference_blueprints.serving.engines import ENGINES
-from inference_blueprints.serving.engines.worker_sizing import engine_of
+from inference_blueprints.serving.engines.worker_sizing import engine_of, given_stage_sizes
 from inference_blueprints.serving.estimates.request_estimates import (
     prefill_seconds,
 )
@@ -19,6 +19,7 @@ from inference_blueprints.serving.performance import (
 )
 from inference_blueprints.serving.resolved import ResolvedWorkers
 from inference_blueprints.serving.stacks.engine_process import ROLES
+from inference_blueprints.spec.wording import quote
 from inference_contracts.errors import Finding
 from inference_contracts.number_text import number
 
@@ -235,6 +236,7 @@ def parallelism_findings(resolved: ResolvedWorkers) -> Iterator[Finding]:
     wrong = [(key, message) for key, check in _CHECKS if (message := check(resolved))]
     for key, message in wrong:
         yield Finding((*resolved.path, key), message)
+    yield from _layers_of_stages(resolved)
     kept = _host_cache_is_of_one_rank(resolved)
     if kept:
         yield Finding((*resolved.model_path, "kvCache"), kept)
@@ -253,6 +255,21 @@ def _stages_send_kv(resolved: ResolvedWorkers) -> str | None:
         f"got {resolved.pipeline_parallel_size}, but {resolved.model.engine.chosen} transfers the KV cache "
         f"of {resolved.role} workers only if they have one stage; raise tensorParallelSize instead, or use "
         "'aggregated'"
+    )
+
+
+def _layers_of_stages(resolved: ResolvedWorkers) -> Iterator[Finding]:
+    """Check the variable that divides the layers. The engine would not start with a wrong one."""
+    engine, count = engine_of(resolved), resolved.pipeline_parallel_size
+    environment = resolved.model.engine.section.env
+    if engine.partition_variable not in environment or given_stage_sizes(resolved):
+        return
+    path = (*resolved.model_path, "engine", resolved.model.engine.chosen, "env", engine.partition_variable)
+    yield Finding(
+        path,
+        f"got {quote(environment[engine.partition_variable])}, must be the layers of each stage of "
+        f"{quote(resolved.label)}, separated by commas: {count} whole numbers that add up to "
+        f"{resolved.shape.layers}; correct it, or remove it",
     )
 
 

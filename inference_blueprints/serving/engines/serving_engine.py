@@ -7,6 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from types import MappingProxyType
 
+import inference_catalog as catalog
 from inference_blueprints.serving.command_line import Argument
 from inference_blueprints.serving.estimates.memory_estimate import MemoryEstimate
 from inference_blueprints.serving.estimates.node_copies import (
@@ -268,6 +269,9 @@ class ServingEngine(ABC):
     efa_variant: str = ""
     """End of the tag of the image with libfabric, for pools with EFA. Empty if there is no such image."""
 
+    partition_variable: str = ""
+    """Variable with the layers of each pipeline stage, separated by commas. Empty if there is none."""
+
     spans_nodes: bool = False
     """Whether a worker may span nodes."""
 
@@ -320,6 +324,11 @@ class ServingEngine(ABC):
         """Return the engine's name of the type of the KV cache: the user's argument, else ``kvCacheType``."""
         planned = self.kv_cache_types.get(resolved.model.kv_cache_type, "auto")
         return str(resolved.model.engine.arguments.get(self.argument_names.kv_cache_type, planned))
+
+    def held_model(self, resolved: ResolvedWorkers) -> catalog.Model:
+        """Return the model as devices hold it, with the layers of its draft."""
+        shape, draft = resolved.device_shape, resolved.model.draft
+        return shape.with_draft(draft, cached_alike=self.counts_draft_as_layers) if draft else shape
 
     def used_cache(self, resolved: ResolvedWorkers, step_tokens: int) -> CacheUse:
         """Return how the engine uses its cache, for the memory of a request.

@@ -99,6 +99,7 @@ class Sglang(ServingEngine):
     spans_nodes = True
 
     kv_cache_types = MappingProxyType({"bf16": "bf16", "fp8": "fp8_e4m3"})
+    partition_variable = "SGLANG_PP_LAYER_PARTITION"  # ``get_pp_indices`` in ``distributed/utils.py``
     speculation_methods = frozenset({"mtp", "eagle"})
     counts_draft_as_layers = True
     extends_draft_context = False

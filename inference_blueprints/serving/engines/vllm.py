@@ -218,6 +218,7 @@ class Vllm(ServingEngine):
     # Weights go to the device layer by layer, so it never holds them in 16 bits
     # (``layers/quantization/online/fp8.py`` of vLLM 0.31.0; names in ``config/quantization.py``).
     online_types = MappingProxyType({"fp8": "fp8_per_tensor", "fp8Blocks": "fp8_per_block"})
+    partition_variable = "VLLM_PP_LAYER_PARTITION"  # ``get_pp_indices`` in ``distributed/utils.py``
     speculation_methods = frozenset({"mtp", "nGram", "eagle"})
 
     def speculation_arguments(self, model: Model) -> Mapping[str, Argument]:

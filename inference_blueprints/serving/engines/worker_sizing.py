@@ -19,6 +19,8 @@ from inference_blueprints.serving.estimates.memory_estimate import (
 from inference_blueprints.serving.estimates.request_estimates import held_tokens, unique_tokens
 from inference_blueprints.serving.estimates.worker_figures import Sizing
 from inference_blueprints.serving.resolved import ResolvedWorkers, computed_once
+from inference_catalog import Model
+from inference_catalog.pipeline_stages import stages_of
 
 # Slightly below vLLM's 0.92, because the reserve in the memory estimate is an allowance and not a
 # measurement.
@@ -49,6 +51,14 @@ def user_set_utilization(resolved: ResolvedWorkers) -> float | None:
     engine = engine_of(resolved)
     share = resolved.model.engine.arguments.get(engine.argument_names.memory_share)
     return None if share is None else engine.utilization(float(share), _estimate(resolved, 1.0))
+
+
+def given_stage_sizes(resolved: ResolvedWorkers) -> tuple[int, ...] | None:
+    """Return the layers of each stage that the user sets by variable; None if not set, or not for them."""
+    text = resolved.model.engine.section.env.get(engine_of(resolved).partition_variable, "")
+    sizes = tuple(int(each) for each in text.split(",") if each.strip().isascii() and each.strip().isdigit())
+    fits = (len(sizes), sum(sizes)) == (resolved.pipeline_parallel_size, resolved.shape.layers)
+    return sizes if fits and len(sizes) == text.count(",") + 1 else None
 
 
 @computed_once
@@ -109,11 +119,25 @@ def _of_images(memory: MemoryEstimate) -> Sizing:
 
 
 def _estimate(resolved: ResolvedWorkers, utilization: float) -> MemoryEstimate:
-    """Return the estimate for devices that are filled to a given part."""
+    """Return the estimate for devices that are filled to a given part: that of the stage with least room.
+
+    Engines give every stage as many blocks or tokens as the one that has room for the fewest
+    (``get_kv_cache_configs`` in ``v1/core/kv_cache_utils.py`` of vLLM 0.31.0).
+    """
+    engine = engine_of(resolved)
+    count, given = resolved.pipeline_parallel_size, given_stage_sizes(resolved)
+    stages = stages_of(engine.held_model(resolved), count, engine.cache_rule, given)
+    estimates = [
+        _of_stage(resolved, stage, utilization, first=not number) for number, stage in enumerate(stages)
+    ]
+    return min(estimates, key=lambda each: each.longest_requests)
+
+
+def _of_stage(resolved: ResolvedWorkers, stage: Model, utilization: float, *, first: bool) -> MemoryEstimate:
     engine = engine_of(resolved)
     step_tokens = _step_tokens(resolved)
     memory = estimate_memory(
-        resolved.device_shape,
+        stage,
         resolved.accelerator.core,
         resolved.tensor_parallel_size,
         user_set_length(resolved) or _wanted_length(resolved),
@@ -124,14 +148,8 @@ def _estimate(resolved: ResolvedWorkers, utilization: float) -> MemoryEstimate:
         use=engine.used_cache(resolved, step_tokens),
         mean_tokens=unique_tokens(resolved.traffic.means),
     )
-    with_guesses = with_draft(
-        engine.limited_cache(memory, resolved),
-        resolved,
-        step_tokens,
-        engine.kv_cache_type(resolved),
-        counts_as_layers=engine.counts_draft_as_layers,
-    )
-    return with_images(with_guesses, resolved, step_tokens)
+    guessing = with_draft(engine.limited_cache(memory, resolved), resolved, step_tokens)
+    return with_images(guessing, resolved, stage, step_tokens if first else 0)
 
 
 def _planned_length(memory: MemoryEstimate, wanted: int, block_size: int) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 
 from inference_blueprints.serving.estimates.memory_estimate import MemoryEstimate
 from inference_blueprints.serving.estimates.request_estimates import worker_requests_per_second
@@ -48,10 +49,11 @@ def kept_tokens(resolved: ResolvedWorkers, memory: MemoryEstimate, block_size: i
 def whole_kv_bytes_per_token(resolved: ResolvedWorkers, memory: MemoryEstimate) -> float:
     """Return the KV cache of a token on all devices of a worker, without copies, in bytes.
 
-    Latent attention is stored whole on every device of a stage. A stage of a pipeline holds its own layers.
+    Latent attention is stored whole on every device of a stage. All stages together hold all layers.
     """
     copies = 1 if resolved.shape.attention == "mla" else resolved.tensor_parallel_size
-    return memory.kv_bytes_per_token * copies * resolved.pipeline_parallel_size
+    whole = memory.demand and replace(memory.demand, model=resolved.device_shape)
+    return whole.bytes_per_token * copies if whole else 0.0
 
 
 def shared_memory_mib(resolved: ResolvedWorkers, memory_mib: int) -> int:

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from inference_blueprints.serving.estimates.memory_estimate import MemoryEstimate
 from inference_blueprints.serving.resolved import ResolvedWorkers
 from inference_blueprints.spec.types import Media
-from inference_catalog import Vision
+from inference_catalog import Model, Vision
 
 #: For engines, an empty list of domains allows every domain. This domain never resolves (RFC 2606).
 _NO_DOMAIN = "media.invalid"
@@ -47,30 +47,33 @@ def splits_by_image(resolved: ResolvedWorkers) -> bool:
     return bool(vision and vision.splits_by_image and resolved.tensor_parallel_size > 1)
 
 
-def with_images(memory: MemoryEstimate, resolved: ResolvedWorkers, step_tokens: int) -> MemoryEstimate:
+def with_images(
+    memory: MemoryEstimate, resolved: ResolvedWorkers, stage: Model, step_tokens: int
+) -> MemoryEstimate:
     """Subtract the memory for images from the KV cache. Workers that read only text keep their estimate.
 
     ::
 
         weights    = tower, or tower / TP if devices share each of its layers,
-                     minus the part that is already counted: stage * tower / TP
+                     minus the part that is already counted: tower / TP
         images     = max(tokens of a step, tokens of the largest image): tokens that are encoded together
         activation = 2 bytes * images on this device * patches per token * width of the tower * 10
                      + 2 bytes * images * values per token that enter the language model
 
-    The tower is part of the published weights and of the first pipeline stage. Engines encode as many image
-    tokens as they compute in a step: this is vLLM's rule (``compute_mm_encoder_budget`` in
+    The tower is part of the published weights. The first stage of a pipeline encodes images. Engines encode
+    as many image tokens as they compute in a step: this is vLLM's rule (``compute_mm_encoder_budget`` in
     ``v1/core/encoder_cache_manager.py``). The factor of 10 is an allowance that no measurement confirms.
 
     memory: The estimate for text only.
-    step_tokens: Most tokens that the engine computes in one step.
+    stage: The model, or the stage of it that devices hold.
+    step_tokens: Most tokens that the engine computes in one step; 0 for a stage that encodes no images.
     """
-    media, vision = resolved.model.media, resolved.shape.vision
+    media, vision = resolved.model.media, stage.vision
     if media is None or vision is None:
         return memory
     size = resolved.tensor_parallel_size
     weights = _tower_bytes(vision, resolved)
-    activation = _encoding_bytes(media, vision, size, step_tokens)
+    activation = _encoding_bytes(media, vision, size, step_tokens) if step_tokens else 0
     return dataclasses.replace(
         memory,
         weights_bytes=memory.weights_bytes + weights,
@@ -80,12 +83,10 @@ def with_images(memory: MemoryEstimate, resolved: ResolvedWorkers, step_tokens: 
 
 
 def _tower_bytes(vision: Vision, resolved: ResolvedWorkers) -> int:
-    """Return the part of the tower on a device of the first stage that exceeds its share of all weights."""
+    """Return the part of the tower on a device that exceeds its share of all weights."""
     size = resolved.tensor_parallel_size
     held = 1.0 if splits_by_image(resolved) else 1 / size
-    layers = resolved.shape.layers
-    counted = -(-layers // resolved.pipeline_parallel_size) / layers / size
-    return math.ceil(vision.weight_bytes * (held - counted))
+    return math.ceil(vision.weight_bytes * (held - 1 / size))
 
 
 def _encoding_bytes(media: Media, vision: Vision, size: int, step_tokens: int) -> int:

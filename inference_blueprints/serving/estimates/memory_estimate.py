@@ -27,21 +27,16 @@ class CacheDemand:
     """What requests take of the KV cache of a device."""
 
     model: Model
-    """The model as devices hold it."""
+    """The model as devices hold it: a stage of it if there are several."""
     use: CacheUse
     """How the engine is started."""
     mean_tokens: float
     """Tokens that a mean request adds to the cache."""
-    stage_layers: int
-    """Layers that a device of the largest stage holds."""
-    further_bytes: float = 0.0
-    """What a token takes in addition: the cache of a draft."""
 
     @property
     def bytes_per_token(self) -> float:
         """Bytes that a running mean request holds per token."""
-        whole = self._encoded_bytes or mean_token_bytes(self.model, self.use, self.mean_tokens)
-        return whole * self.stage_layers / self.model.layers + self.further_bytes
+        return self._encoded_bytes or mean_token_bytes(self.model, self.use, self.mean_tokens)
 
     @property
     def _encoded_bytes(self) -> float:
@@ -50,17 +45,16 @@ class CacheDemand:
         It has keys and values of the tokens of a step in one layer at a time. Counted for every layer, they
         are more than it takes.
         """
-        if self.model.cached_layers:
+        if self.model.cached_layers or self.model.cached_elsewhere:
             return 0.0
         heads = max(1, -(-self.model.kv_heads // self.use.tensor_parallel_size))
         return 2.0 * _BYTES_PER_NUMBER * self.model.layers * heads * self.model.head_size
 
     def request_bytes(self, tokens: int) -> int:
         """Return the bytes that must be free before the engine admits one request of so many tokens."""
-        own = self._encoded_bytes * tokens
-        if not own:
-            own = request_bytes(self.model, self.use, tokens) + pool_block_bytes(self.model, self.use)
-        return math.ceil(own * self.stage_layers / self.model.layers + self.further_bytes * tokens)
+        if self._encoded_bytes:
+            return math.ceil(self._encoded_bytes * tokens)
+        return request_bytes(self.model, self.use, tokens) + pool_block_bytes(self.model, self.use)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +85,14 @@ class MemoryEstimate:
         """Tokens of mean requests that fit the cache of a data parallel rank, whose devices share layers."""
         each = self.kv_bytes_per_token
         return max(0, int(self.kv_cache_bytes // each)) if each else 0
+
+    @property
+    def longest_requests(self) -> float:
+        """Longest requests that fit the cache; below 0 if the model itself does not fit."""
+        if self.kv_cache_bytes < 0:
+            return float(self.kv_cache_bytes)
+        each = self.request_bytes(self.max_model_len)
+        return self.kv_cache_bytes / each if each else math.inf
 
     @property
     def missing_bytes(self) -> int:
@@ -139,28 +141,26 @@ def estimate_memory(
     ::
 
         total      = accelerator memory * gpu_memory_utilization
-        stage      = layers / PP, rounded up, / layers
-        weights    = stage * weights of a device (``Model.rank_weight_bytes``), and one embedding / TP more
-                     when PP > 1
+        weights    = weights of a device (``Model.rank_weight_bytes``)
         activation = 2 bytes * max_num_batched_tokens * attention heads * head size * (4 + 6 / TP)
                      (twice that with experts), plus buffers between the DP ranks:
                      2 * 2 bytes * DP * max_num_batched_tokens * hidden size when DP > 1
         reserved   = 3.5 GiB, and 392 MiB more when TP, PP or DP > 1
         KV cache   = total - weights - activation - reserved
-        KV tokens  = KV cache / (stage * KV bytes per token of a mean request)
-        fits       : KV cache >= stage * bytes of one longest request, as the engine admits it
+        KV tokens  = KV cache / KV bytes per token of a mean request
+        fits       : KV cache >= bytes of one longest request, as the engine admits it
 
     In the activation, 4 stands for the residual stream and its copies, which every device holds completely,
     and 6 for the projections, which the devices share. Experts are distributed evenly over all devices of a
     stage, whole or sliced.
     ``docs/catalogue.md`` compares the result with aiconfigurator's estimates.
 
-    model: The served model.
+    model: The served model; one of its stages if there are several (``inference_catalog.pipeline_stages``).
     accelerator: The kind of device.
     tensor_parallel_size: Devices that share each layer (TP).
     max_model_len: Tokens of the longest request, prompt and answer.
     max_num_batched_tokens: Most tokens that the engine computes in one step.
-    pipeline_parallel_size: Stages of layers (PP). The first and the last stage also hold an embedding.
+    pipeline_parallel_size: Stages of layers (PP), of which `model` is one.
     data_parallel_size: Ranks that share the experts (DP). Each rank holds everything else completely.
     gpu_memory_utilization: Share of the device's memory that the engine uses, above 0 and at most 1.
     use: How the engine uses its cache (``inference_catalog.cache_rules``); by default, every layer keeps
@@ -184,9 +184,10 @@ def estimate_memory(
             f"gpu_memory_utilization: got {gpu_memory_utilization}, must be above 0 and at most 1"
         )
     total = int(accelerator.memory_bytes * gpu_memory_utilization)
-    stage_layers = -(-model.layers // pipeline_parallel_size)
     used = dataclasses.replace(use or CacheUse(), tensor_parallel_size=tensor_parallel_size)
-    weights = _weights_bytes(model, used, data_parallel_size, stage_layers)
+    weights = math.ceil(
+        model.rank_weight_bytes(tensor_parallel_size, data_parallel_size, expert_padding(model, used))
+    )
     width = _activation_width(model, tensor_parallel_size, data_parallel_size)
     activation = math.ceil(_BYTES_PER_NUMBER * max_num_batched_tokens * width)
     alone = tensor_parallel_size * pipeline_parallel_size * data_parallel_size == 1
@@ -203,20 +204,8 @@ def estimate_memory(
             model,
             used,
             max_model_len if mean_tokens is None else mean_tokens,
-            stage_layers,
         ),
     )
-
-
-def _weights_bytes(model: Model, use: CacheUse, data_parallel_size: int, stage_layers: int) -> int:
-    """Return the weights on a device of the largest stage, in bytes."""
-    size = use.tensor_parallel_size
-    whole = model.rank_weight_bytes(size, data_parallel_size, expert_padding(model, use))
-    weights = whole * stage_layers / model.layers
-    if stage_layers < model.layers:
-        embedding = _BYTES_PER_NUMBER * model.vocabulary_size * model.hidden_size
-        weights += embedding / size
-    return math.ceil(weights)
 
 
 def _activation_width(model: Model, tensor_parallel_size: int, data_parallel_size: int) -> float:
@@ -312,55 +301,24 @@ def image_memory(resolved: ResolvedWorkers, pipeline: Pipeline) -> MemoryEstimat
     )
 
 
-def layers_kv_bytes_per_token(
-    model: Model, draft: Model, kv_cache_type: str, tensor_parallel_size: int
-) -> float:
-    """Return the KV cache per token of as many layers of the model as the draft has."""
-    return model.kv_bytes_per_token(kv_cache_type, tensor_parallel_size) * draft.layers / model.layers
-
-
-def with_draft(
-    memory: MemoryEstimate,
-    resolved: ResolvedWorkers,
-    step_tokens: int,
-    kv_cache_type: str,
-    *,
-    counts_as_layers: bool,
-) -> MemoryEstimate:
-    """Subtract the memory of the draft from the KV cache. Workers without one keep their estimate.
+def with_draft(memory: MemoryEstimate, resolved: ResolvedWorkers, step_tokens: int) -> MemoryEstimate:
+    """Subtract the activation of the draft from the KV cache. Workers without one keep their estimate.
 
     ::
 
-        projection = 2 bytes * values that it reads per token * its hidden size
-        weights    = projection + (weights of the draft - projection) / TP
         activation = 2 bytes * tokens of a step * (values that it reads + 2 * its hidden size)
-        KV cache   = 2 * head size * KV heads of a device * bytes per value * layers of the draft, per token
 
-    Every device holds the first projection whole (``ReplicatedLinear`` in ``models/llama_eagle3.py`` of vLLM
-    0.31.0, ``torch.nn.Linear`` in SGLang's). vLLM splits everything else like the model
-    (``draft_tensor_parallel_size`` in ``config/speculative.py``), and SGLang has one tensor parallel group.
-    The embedding counts, although engines drop it if it is the model's own: a configuration does not say it.
-    SGLang reserves for a layer of the draft what a layer of the model takes
-    (``model_executor/pool_configurator.py`` of SGLang 0.5.21).
+    Its weights and its cache are those of further layers of the model (``Model.with_draft``).
 
-    memory: The estimate for the model only.
+    memory: The estimate for the model with the layers of its draft.
     step_tokens: Most tokens that the engine computes in one step.
-    kv_cache_type: The engine's name of the type of the KV cache.
-    counts_as_layers: Whether the engine sizes the cache of the draft's layers like that of the model's.
     """
-    entry, size = resolved.model.draft, resolved.tensor_parallel_size
+    entry = resolved.model.draft
     if entry is None or entry.draft is None:
         return memory
-    projection = _BYTES_PER_NUMBER * entry.draft.input_size * entry.hidden_size
-    weights = math.ceil(projection + (entry.weight_bytes - projection) / size)
     activation = _BYTES_PER_NUMBER * step_tokens * (entry.draft.input_size + 2 * entry.hidden_size)
-    cached = entry.kv_bytes_per_token(kv_cache_type, size)
-    if counts_as_layers:
-        cached = max(cached, layers_kv_bytes_per_token(resolved.shape, entry, kv_cache_type, size))
     return dataclasses.replace(
         memory,
-        weights_bytes=memory.weights_bytes + weights,
         activation_bytes=memory.activation_bytes + activation,
-        kv_cache_bytes=memory.kv_cache_bytes - weights - activation,
-        demand=memory.demand and dataclasses.replace(memory.demand, further_bytes=cached),
+        kv_cache_bytes=memory.kv_cache_bytes - activation,
     )

@@ -12,7 +12,7 @@ from inference_catalog.catalogue import model_entry
 from inference_catalog.configurations.describe import describe
 
 _HERE = Path(__file__).parent
-_FACTS = {"answer_format": None, "gated": False, "licence": "MIT", "source": "a test: none"}
+FACTS = {"answer_format": None, "gated": False, "licence": "MIT", "source": "a test: none"}
 GROUPS = ("catalogue", "classes", "heldOut")
 
 
@@ -25,11 +25,13 @@ def configurations(group: str) -> dict[str, Any]:
 
 def cases() -> list[tuple[str, dict[str, Any]]]:
     """Return every case that vLLM did not refuse, with its group."""
-    found = []
-    for group in GROUPS:
-        document = json.loads((_HERE / "recorded_layers" / f"{group}.json").read_text(encoding="utf-8"))
-        found += [(group, case) for case in document["cases"] if "error" not in case]
-    return found
+    return [(group, case) for group in GROUPS for case in recorded(group) if "error" not in case]
+
+
+def recorded(group: str) -> list[dict[str, Any]]:
+    """Return the cases of a group, also those that vLLM refused."""
+    document = json.loads((_HERE / "recorded_layers" / f"{group}.json").read_text(encoding="utf-8"))
+    return list(document["cases"])
 
 
 @cache
@@ -38,7 +40,7 @@ def counted(group: str, name: str) -> catalog.Model:
     if group == "catalogue":
         return catalog.model(name)
     described = describe(configurations(group)[name]["configuration"])
-    return model_entry(name, described | _FACTS, Path("model.json"))
+    return model_entry(name, described | FACTS, Path("model.json"))
 
 
 def case_name(value: object) -> str:

@@ -43,8 +43,8 @@ CONFIGURATION = {
     "vocab_size": 151936,
     "draft_vocab_size": 32000,
 }
-#: It reads three hidden states, and this projection is whole on each device.
-PROJECTION = 2 * 3 * 4096 * 4096
+#: It reads three hidden states. This projection and four norms are whole on each device.
+WHOLE = 2 * (3 * 4096 * 4096 + 4 * 4096)
 
 
 def draft_of(configuration: dict[str, Any], *, gated: bool = False) -> catalog.Model:
@@ -128,7 +128,7 @@ def test_a_device_holds_the_projection_whole_and_a_part_of_the_rest(
     }
     plain, guessing = memory(make_blueprint(**shape)), memory(drafted(**shape))
     whole = draft_of(CONFIGURATION).weight_bytes
-    assert guessing.weights_bytes - plain.weights_bytes == PROJECTION + (whole - PROJECTION) // size
+    assert guessing.weights_bytes - plain.weights_bytes == WHOLE + (whole - WHOLE) // size
     assert guessing.kv_bytes_per_token - plain.kv_bytes_per_token == 2 * 128 * 8 * 2 // size
     taken = guessing.weights_bytes + guessing.activation_bytes - plain.weights_bytes - plain.activation_bytes
     assert plain.kv_cache_bytes - guessing.kv_cache_bytes == taken

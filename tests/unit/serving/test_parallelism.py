@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 import inference_catalog as catalog
+from inference_blueprints.serving.checks.serving_checks import serving_findings
 from inference_blueprints.serving.engines.worker_sizing import worker_memory, worker_sizing
 from inference_blueprints.serving.nodes.node_share import pool_quota
 from inference_blueprints.serving.performance import role_capacity
@@ -29,14 +30,19 @@ STAGES = {"tensorParallelSize": 4, "pipelineParallelSize": 2}
 def split(make_blueprint: Make) -> Make:
     """Return a maker of a mixture of experts on p5en.48xlarge, by sizes and engine."""
 
-    def make(sizes: dict[str, Any], engine: str = "vllm", **changes: Any) -> Blueprint:
+    def make(
+        sizes: dict[str, Any],
+        engine: str = "vllm",
+        environment: dict[str, str] | None = None,
+        **changes: Any,
+    ) -> Blueprint:
         return make_blueprint(
             **{
                 "instance_types": ["p5en.48xlarge"],
                 "nodes": 4,
                 "weights": {"huggingFace": MIXTURE},
                 "aggregated": sizes,
-                "engine": {engine: {}},
+                "engine": {engine: {"env": environment or {}}},
             }
             | changes
         )
@@ -125,21 +131,47 @@ def test_a_worker_holds_all_its_accelerators(split: Make, sizes: dict[str, Any])
     assert build_plan(blueprint).models[0].deployments[0].accelerator_count == 2 * workers.accelerators
 
 
-def test_stages_divide_weights_and_cache_by_their_layers(split: Make) -> None:
+def test_the_stage_with_least_room_decides(split: Make) -> None:
+    """94 layers on two stages are 47 each. vLLM's class holds embedding and output layer in both."""
     model = catalog.model(MIXTURE)
     whole = worker_memory(resolved(split({"tensorParallelSize": 4})))
     stage = worker_memory(resolved(split(STAGES)))
-    embedding = 2 * model.vocabulary_size * model.hidden_size // 4
-    assert stage.weights_bytes == pytest.approx(whole.weights_bytes / 2 + embedding, rel=1e-6)
+    tables = 2 * (2 * model.vocabulary_size * model.hidden_size // 4)
+    assert stage.weights_bytes == pytest.approx((whole.weights_bytes - tables) / 2 + tables, rel=1e-6)
     assert stage.kv_bytes_per_token == whole.kv_bytes_per_token / 2
     assert stage.kv_tokens > 2 * whole.kv_tokens
 
 
-def test_an_odd_layer_is_on_some_stage(split: Make) -> None:
+@pytest.mark.parametrize("engine", ["vllm", "sglang", "tensorrtLlm"])
+def test_an_odd_layer_is_on_some_stage(split: Make, engine: str) -> None:
     # 94 layers on 4 stages: 24 on the largest.
-    blueprint = split({"tensorParallelSize": 2, "pipelineParallelSize": 4})
+    blueprint = split({"tensorParallelSize": 2, "pipelineParallelSize": 4}, engine)
     whole = catalog.model(MIXTURE).kv_bytes_per_token("auto", 2)
     assert worker_memory(resolved(blueprint)).kv_bytes_per_token == whole * 24 / 94
+
+
+def test_a_user_may_say_how_many_layers_each_stage_gets(split: Make) -> None:
+    sizes = {"tensorParallelSize": 4, "pipelineParallelSize": 2}
+
+    def given(text: str) -> Blueprint:
+        return split(sizes, environment={VARIABLE: text} if text else {})
+
+    even, uneven = (worker_memory(resolved(given(text))) for text in ("", "40,54"))
+    assert uneven.kv_bytes_per_token == even.kv_bytes_per_token * 54 / 47
+    assert uneven.weights_bytes > even.weights_bytes
+    assert not stage_messages(given("40,54"))
+    for wrong in ("40,50", "94", "40,54,0", "40,x54", "a,b"):
+        [message] = stage_messages(given(wrong))
+        assert f"got '{wrong}', must be the layers of each stage" in message
+        assert "2 whole numbers that add up to 94" in message
+        assert worker_memory(resolved(given(wrong))) == even
+
+
+def stage_messages(blueprint: Blueprint) -> list[str]:
+    return [each.message for each in serving_findings(blueprint) if VARIABLE in each.path]
+
+
+VARIABLE = "VLLM_PP_LAYER_PARTITION"
 
 
 def test_ranks_share_the_experts_and_nothing_else(split: Make) -> None:

@@ -26,7 +26,7 @@ def gated_delta(
     )
     plain = 2 * heads * hidden + (2 * keys + values) * kernel + 2 * heads + size
     states = (
-        LayerState((kernel - 1) * (2 * keys + values), PLAIN_BYTES),
+        LayerState((kernel - 1) * (2 * keys + values), PLAIN_BYTES, columns=kernel - 1),
         LayerState(values * fields.number("linear_key_head_dim"), state_bytes(fields)),
     )
     return LayerPart(found, plain, cached=(CachedLayers(1, "state", states=states),))
@@ -63,7 +63,7 @@ def kimi_delta(
     # The convolution, the decay and its bias are in 32 bits.
     plain = hidden * heads + 2 * (3 * width * kernel + width + heads) + size
     states = (
-        LayerState((kernel - 1) * 3 * width, PLAIN_BYTES),
+        LayerState((kernel - 1) * 3 * width, PLAIN_BYTES, columns=kernel - 1),
         LayerState(width * size, 2 * PLAIN_BYTES),
     )
     return LayerPart(found, plain, cached=(CachedLayers(1, "state", states=states),))

@@ -78,7 +78,13 @@ def mamba2(fields: ConfigFields, architecture: Architecture, kind: AttentionKind
     plain = (inner + shared) * (kernel + 1) + inner + 4 * heads
     whole = shared * (kernel + 1) if groups == 1 else 0
     states = (
-        LayerState((kernel - 1) * inner, PLAIN_BYTES, groups=groups, group_values=2 * (kernel - 1) * state),
+        LayerState(
+            (kernel - 1) * inner,
+            PLAIN_BYTES,
+            groups=groups,
+            group_values=2 * (kernel - 1) * state,
+            columns=kernel - 1,
+        ),
         LayerState(inner * state, state_bytes(fields)),
     )
     return LayerPart(found, plain, whole, (CachedLayers(1, "state", states=states),))
