@@ -28,6 +28,7 @@ import sys
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -132,10 +133,10 @@ def _other_stage(job: Mapping[str, Any], stage: int) -> tuple[Json, Json, list[s
             layouts,
         )
 
-    found = _in_fork(built)
-    if "error" in found:
-        raise RuntimeError(f"stage {stage}: {found['error']}")
-    return found
+    found: tuple[Json, Json, list[str]] | Json = _in_fork(built)
+    if isinstance(found, tuple):
+        return found
+    raise RuntimeError(f"stage {stage}: {found['error']}")
 
 
 def _speculation(folder: Path, job: Mapping[str, Any]) -> Json:
@@ -369,7 +370,7 @@ def main(capability: str, jobs: Path, results: Path) -> None:
                 named["pp"] = job["pipeline_parallel_size"]
             if job.get("speculation"):
                 named |= {"draft": job["speculation"]["name"], "guessed": job["speculation"].get("tokens", 1)}
-            file.write(json.dumps(named | _in_fork(lambda job=job: count(job))) + "\n")
+            file.write(json.dumps(named | _in_fork(partial(count, job))) + "\n")
             file.flush()
 
 
