@@ -95,16 +95,16 @@ def synthesise(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Temp
     @cache
     def build(name: str) -> Templates:
         folder = shared / f"platform-{name}"
-        outdir, unfinished = folder / "cdk.out", folder / "unfinished"
+        outdir, finished = folder / "cdk.out", folder / "finished"
         with folder_lock(folder):
-            if not outdir.exists():
+            if not finished.exists():
                 path = shipped().get(name)
                 if path is None:
                     path = folder / "blueprint.yaml"
                     path.write_text(yaml.safe_dump(matrix.document()))
                 loaded = load_blueprint(str(path))
-                app.synthesise(app.build_app(loaded, outdir=unfinished, context=_CONTEXT))
-                unfinished.rename(outdir)
+                app.synthesise(app.build_app(loaded, outdir=outdir, context=_CONTEXT))
+                finished.touch()
         return Templates(outdir)
 
     return build
