@@ -13,7 +13,7 @@ from typing import Any, TypeVar, get_args
 from inference_catalog.cached_layers import CacheSettings, read_layers
 from inference_catalog.classes import ClassHistory, ClassReleases
 from inference_catalog.component_image import ComponentImage
-from inference_catalog.configurations.config_fields import Architecture
+from inference_catalog.configurations.config_fields import Architecture, ConfigDefaults
 from inference_catalog.diffusion import pipeline_of
 from inference_catalog.engine import (
     AnswerFormat,
@@ -90,6 +90,12 @@ class Catalogue:
     def architectures(self) -> Mapping[str, Architecture]:
         """Model class that can be counted, by name."""
         return self._entries("architectures.json", "architectures", Architecture)
+
+    @cached_property
+    def config_defaults(self) -> ConfigDefaults:
+        """What engines take for fields that a ``config.json`` leaves out."""
+        document = self._json("config_defaults.json")
+        return ConfigDefaults(document["types"], document["text_types"])
 
     @cached_property
     def registered_classes(self) -> RegisteredClasses:

@@ -172,6 +172,36 @@ class Architecture:
     """`splits_by_image`, `scales_to_pixels`: As in ``Vision``."""
 
 
+@dataclass(frozen=True, slots=True)
+class ConfigDefaults:
+    """What engines take for fields that a ``config.json`` leaves out: the defaults of its ``model_type``."""
+
+    types: Mapping[str, Mapping[str, Any]]
+    """Defaults by ``model_type``."""
+    text_types: Mapping[str, str]
+    """``model_type`` of the language model in a file of another type, if its section has none."""
+
+    def of(self, architecture: Architecture, configuration: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return the defaults of the language model's fields. Those that the class states come first.
+
+        Engines read no file without ``model_type``, so it has only those of the class.
+
+        Parameters
+        ----------
+        architecture
+            The class that the file names.
+        configuration
+            Content of the file.
+        """
+        text = configuration.get(architecture.names.get("text_config", "text_config"))
+        kind = configuration.get("model_type")
+        if isinstance(text, Mapping):
+            kind = text.get("model_type") or self.text_types.get(str(kind))
+        found = self.types.get(str(kind), {})
+        renamed = {name: found[own] for name, own in architecture.names.items() if own in found}
+        return {**found, **renamed, **architecture.defaults}
+
+
 #: Largest number of any field. Larger ones are mistakes, and would make counting slow.
 _MAXIMUM = 100_000_000
 _SHOWN = 60

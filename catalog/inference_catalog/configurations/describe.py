@@ -78,7 +78,16 @@ def describe(configuration: object, exported: object = None) -> dict[str, Any]:
     if of_draft:
         return describe_draft(ConfigFields(content), of_draft, shipped().architectures)
     architecture = _with_language(_architecture(configuration), content)
-    whole = ConfigFields(content, defaults=architecture.defaults, names=architecture.names)
+    own_defaults = architecture.defaults
+    architecture = replace(architecture, defaults=shipped().config_defaults.of(architecture, content))
+    whole = ConfigFields(
+        content,
+        # Those of the type are the language model's, which may be in a section.
+        defaults=own_defaults
+        if architecture.names.get("text_config", "text_config") in content
+        else architecture.defaults,
+        names=architecture.names,
+    )
     of_export = (
         None
         if exported is None

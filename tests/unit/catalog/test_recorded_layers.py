@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from inference_catalog.catalogue import shipped
+from inference_catalog.configurations.describe import describe
 from tests.unit.catalog.recorded_layers import case_name, cases, configurations, counted
 
 CASES = cases()
@@ -62,3 +63,21 @@ def _held(spec: dict[str, Any]) -> int:
         return int(spec["page"] // spec["block"])
     sizes = (_BYTES[dtype] for dtype in spec["dtypes"])
     return sum(math.prod(shape) * size for shape, size in zip(spec["shapes"], sizes, strict=True))
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        ({"model_type": "mistral"}, "window"),
+        ({"model_type": "ministral3"}, "full"),
+        ({"model_type": None}, "window"),
+        ({"sliding_window": None}, "full"),
+    ],
+    ids=str,
+)
+def test_a_field_that_is_left_out_has_the_default_of_its_type(text: dict[str, Any], kind: str) -> None:
+    """``MistralConfig`` of transformers 5.17.0 has a window of 4,096, ``Ministral3Config`` has none."""
+    configuration = configurations("classes")["Mistral3ForConditionalGeneration"]["configuration"]
+    changed = configuration | {"text_config": configuration["text_config"] | text}
+    [layers] = describe(changed)["cached_layers"]
+    assert (layers["kind"], layers.get("window", 0)) == (kind, 4096 if kind == "window" else 0)
