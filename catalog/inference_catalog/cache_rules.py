@@ -14,7 +14,7 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal
 
-from inference_catalog.cached_layers import CachedLayers
+from inference_catalog.cached_layers import CachedLayers, LayerState
 from inference_contracts.records import dataclass
 
 if TYPE_CHECKING:
@@ -36,12 +36,15 @@ KV_CACHE_BYTES: Mapping[str, float] = MappingProxyType(
 )
 """Bytes per cached value, by the engines' names of its type."""
 
+STATE_BYTES: Mapping[str, int] = MappingProxyType({"float32": 4, "bfloat16": 2, "float16": 2})
+"""Bytes of a value of a state, by the engines' names of its type."""
+
 CacheRule = Literal["vllm", "sglang", "every token"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CacheUse:
-    """How an engine is started, as far as its cache depends on it."""
+    """How an engine is started, as far as its cache and its padding of weights depend on it."""
 
     rule: CacheRule = "every token"
     """Engine whose rules apply."""
@@ -60,16 +63,28 @@ class CacheUse:
     frees what a window no longer sees."""
     guessed_tokens: int = 0
     """Tokens that are guessed in a step. Each has a state of its own."""
+    state_type: str = "auto"
+    recurrent_type: str = "auto"
+    """`state_type`, `recurrent_type`: Types of states, and of the part that is no convolution, if the engine
+    is told so."""
+    whole_experts: bool = False
+    """Whether devices hold whole experts, as with expert parallelism, instead of a part of each."""
+    kernels: str = ""
+    """The engine's name of the kernels of attention that the user chose; empty if the engine chooses."""
 
 
 def cache_type(model: Model, use: CacheUse) -> str:
     """Return the type of the cache: for ``auto``, what the checkpoint or the engine chooses.
 
     SGLang chooses FP8 for sparse latent attention from compute capability 10.0 on
-    (``_dsa_kv_cache_dtype_default`` in ``arg_groups/overrides.py``).
+    (``_dsa_kv_cache_dtype_default`` in ``arg_groups/overrides.py``). Both choose FP8 for DeepSeek V4
+    (``_resolve_dsv4_kv_cache_dtype`` in ``models/deepseek_v4/attention.py`` of vLLM,
+    ``_deepseek_v4_kv_cache_dtype`` in ``arg_groups/overrides.py`` of SGLang).
     """
     if use.kv_type != "auto":
         return use.kv_type
+    if model.cache.page_alignment and use.rule != "every token":
+        return "fp8"
     is_sparse = any(each.packed_bytes for each in model.cached_layers)
     if use.rule == "sglang" and is_sparse:
         return "fp8" if _generation(use) >= _BLACKWELL else "bf16"
@@ -84,16 +99,30 @@ def entry_bytes(model: Model, layers: CachedLayers, use: CacheUse) -> float:
     ``layers/attention/mla_attention.py`` of vLLM, ``calculate_mla_kv_cache_dim`` in
     ``kv_cache_configurator.py`` of SGLang). On 9.0, vLLM's packed layout is for the name ``fp8`` alone: the
     type of a checkpoint is ``fp8_e4m3``, which ``flashinfer_mla_sparse_sm90.py`` takes, in the plain layout.
+    Kernels that a user chose have their own layout on every device.
     """
     value = KV_CACHE_BYTES[cache_type(model, use)]
-    generation = _generation(use)
-    # vLLM's kernels for 12.x have only the packed layout, whatever the type.
-    packs = value < KV_CACHE_BYTES["auto"] or (generation == _CONSUMER_BLACKWELL and use.rule == "vllm")
-    if use.rule == "vllm" and generation == _HOPPER:
-        packs = use.kv_type == "fp8"
-    if layers.packed_bytes and packs and generation not in _PLAIN_LAYOUT:
+    if layers.packed_bytes and _is_packed(use, value):
         return layers.packed_bytes
     return layers.entry_bytes(value, use.tensor_parallel_size)
+
+
+#: vLLM's kernels of sparse latent attention whose layout in FP8 is the packed one.
+_PACKING_KERNELS = ("FLASHMLA_SPARSE", "FLASHINFER_MLA_SPARSE_SM120")
+
+
+def _is_packed(use: CacheUse, value_bytes: float) -> bool:
+    """Whether latent vectors have the packed layout, in layers of sparse attention."""
+    generation, is_small = _generation(use), value_bytes < KV_CACHE_BYTES["auto"]
+    if use.rule != "vllm":
+        return is_small and generation not in _PLAIN_LAYOUT
+    if generation == _CONSUMER_BLACKWELL:
+        return True  # its kernels have no other layout, whatever the type
+    if use.kernels:
+        return is_small and use.kernels in _PACKING_KERNELS
+    if generation == _HOPPER:
+        return use.kv_type == "fp8"
+    return is_small and generation not in _PLAIN_LAYOUT
 
 
 def token_bytes(model: Model, use: CacheUse) -> float:
@@ -107,7 +136,27 @@ def token_bytes(model: Model, use: CacheUse) -> float:
 
 def state_bytes(model: Model, use: CacheUse) -> int:
     """Return the bytes of one state in all layers that have one, on one device."""
-    return sum(each.count * each.state_bytes(use.tensor_parallel_size) for each in model.cached_layers)
+    layers = (_typed(each, use) for each in model.cached_layers)
+    return sum(each.count * each.state_bytes(use.tensor_parallel_size) for each in layers)
+
+
+def _typed(layers: CachedLayers, use: CacheUse) -> CachedLayers:
+    """Return layers whose states have the types that the engine is told.
+
+    The first tensor of a state is that of a convolution. The others have its type unless they have one of
+    their own (``MambaStateDtypeCalculator`` in ``layers/mamba/mamba_utils.py`` of vLLM; SGLang only has a
+    type of the others, ``mamba_ssm_dtype``).
+    """
+    if not layers.states:
+        return layers
+    first, *others = layers.states
+    changed = STATE_BYTES.get(use.state_type, first.bytes_per_value)
+
+    def typed(state: LayerState) -> LayerState:
+        own = changed if state.bytes_per_value == first.bytes_per_value else state.bytes_per_value
+        return replace(state, bytes_per_value=STATE_BYTES.get(use.recurrent_type, own))
+
+    return replace(layers, states=(replace(first, bytes_per_value=changed), *map(typed, others)))
 
 
 def request_bytes(model: Model, use: CacheUse, tokens: int) -> int:
@@ -271,7 +320,7 @@ def _caching(model: Model, use: CacheUse) -> list[CachedLayers]:
             continue
         kind = "full" if each.kind in ("window", "chunk") and not use.frees_windows else each.kind
         block = each.block if model.cache.page_alignment else max(each.block, use.block)
-        found.append(replace(each, kind=kind, block=block))
+        found.append(replace(_typed(each, use), kind=kind, block=block))
     return found
 
 

@@ -125,13 +125,15 @@ class EngineSupport:
         Parameters
         ----------
         kind
-            ``full``, ``sinks``, ``mla`` or ``sparseMla``.
+            ``full``, ``sinks``, ``mla``, ``sparseMla`` or ``packedMla``.
         cache_type
-            ``16bit``, ``fp8`` or ``fp8E5m2``.
+            ``16bit``, ``fp8``, ``fp8E4m3`` (without a row of its own, as ``fp8``) or ``fp8E5m2``.
         capability
             Compute capability of the GPU.
         """
         row = self.attention.get(f"{kind}/{cache_type}")
+        if row is None and cache_type == "fp8E4m3":
+            row = self.attention.get(f"{kind}/fp8")
         return _answer([row] if row else [], capability)
 
 
@@ -166,6 +168,8 @@ def attention_kind(model: Model) -> str:
     model
         The model.
     """
+    if model.cache.page_alignment:
+        return "packedMla"
     if model.attention == "mla":
         return "sparseMla" if model.index_layers else "mla"
     return "sinks" if model.architecture in _SINKS else "full"
@@ -179,8 +183,9 @@ def cache_format(name: str) -> str:
     name
         The engine's name of the type, such as ``fp8_e4m3`` or ``auto``.
     """
-    if name == "fp8_e5m2":
-        return "fp8E5m2"
+    exact = {"fp8_e4m3": "fp8E4m3", "fp8_e5m2": "fp8E5m2"}
+    if name in exact:
+        return exact[name]
     return "fp8" if name.startswith("fp8") else "16bit"
 
 

@@ -10,7 +10,7 @@ from typing import Literal
 import inference_catalog as catalog
 from inference_blueprints.serving.checks.memory_checks import moved, smallest_size
 from inference_blueprints.serving.engines import ENGINES
-from inference_blueprints.serving.engines.serving_engine import changed_config, json_object
+from inference_blueprints.serving.engines.serving_engine import ChosenKernels, changed_config
 from inference_blueprints.serving.resolved import ResolvedWorkers
 from inference_blueprints.serving.stacks import STACKS
 from inference_blueprints.spec.wording import listing, quote
@@ -43,8 +43,14 @@ _ATTENTION = {
     "sinks": "attention with sinks",
     "mla": "latent attention",
     "sparseMla": "sparse latent attention",
+    "packedMla": "the packed attention of DeepSeek V4",
 }
-_CACHE = {"16bit": "a KV cache in 16 bits", "fp8": "a KV cache in FP8", "fp8E5m2": "a KV cache in fp8_e5m2"}
+_CACHE = {
+    "16bit": "a KV cache in 16 bits",
+    "fp8": "a KV cache in FP8",
+    "fp8E4m3": "a KV cache in fp8_e4m3",
+    "fp8E5m2": "a KV cache in fp8_e5m2",
+}
 #: Tool of the blueprint's type ``int4``, which is that of AWQ and GPTQ.
 _INT4 = "gptq"
 #: Bytes of a parameter in the formats that a message offers.
@@ -103,9 +109,9 @@ def capability_findings(resolved: ResolvedWorkers) -> Iterator[Finding]:
             message = f"{got} {needed.what}: {engine} {answer.refusal}; {_remedy(needed, resolved)}"
             yield Finding(path, message)
             return
-        for name, chosen in _backends(resolved):
-            if wrong := _wrong_backend(chosen, needed, answer, resolved):
-                yield Finding((*resolved.model_path, "engine", support.name, "args", name), wrong)
+        for chosen in ENGINES[support.name].chosen_kernels(resolved.model.engine.arguments):
+            if wrong := _wrong_backend(chosen, needed, resolved):
+                yield Finding((*resolved.model_path, "engine", support.name, "args", chosen.argument), wrong)
                 return
     unknown = [each for each in answers if each[1].verdict == "unknown"]
     for needed, answer in unknown[:1]:
@@ -120,42 +126,21 @@ def capability_findings(resolved: ResolvedWorkers) -> Iterator[Finding]:
             yield Finding(path, f"{got} {needed.what}: {engine} starts, but {wrong}", "warning")
 
 
-def _backends(resolved: ResolvedWorkers) -> Iterator[tuple[str, str]]:
-    """Yield the kernels of attention that the user chose, each with the argument that names them.
-
-    SGLang has an argument per phase. vLLM has one, and an object of JSON (`AttentionConfig` in
-    ``config/attention.py`` of vLLM 0.31.0); it takes names in either case.
-    """
-    arguments = resolved.model.engine.arguments
-    for name in ("attention-backend", "prefill-attention-backend", "decode-attention-backend"):
-        if name in arguments:
-            yield name, str(arguments[name])
-    given = json_object(arguments, "attention-config")
-    kinds = given.get("backend_per_kind")
-    for chosen in (given.get("backend"), *(kinds.values() if isinstance(kinds, dict) else ())):
-        if isinstance(chosen, str):
-            yield "attention-config", chosen
-
-
-def _wrong_backend(chosen: str, needed: _Needed, answer: SupportAnswer, resolved: ResolvedWorkers) -> str:
+def _wrong_backend(chosen: ChosenKernels, needed: _Needed, resolved: ResolvedWorkers) -> str:
     """Return what is wrong with chosen kernels of attention; empty if nothing is known to be."""
     support = engine_support()[resolved.model.engine.chosen]
-    if support.name == "vllm":
-        chosen = chosen.upper()
+    capability = resolved.accelerator.compute_capability or ""
     read = {name for row in support.attention.values() for name in row.backends}
-    if not needed.cache or not answer.rows or chosen not in read:
+    rows = needed.answer(support, capability).rows
+    if not needed.cache or not rows or chosen.name not in read:
         return ""
-    able = [
-        name
-        for name, places in answer.rows[0].backends.items()
-        if resolved.accelerator.compute_capability in places
-    ]
-    if chosen in able:
+    able = [name for name, places in rows[0].backends.items() if capability in places]
+    if chosen.name in able:
         return ""
     others = f"take {listing(able)}, or remove it" if able else "remove it"
     return (
-        f"got {quote(chosen)}, which {support.name} {support.release} does not have for {needed.what} on "
-        f"{resolved.accelerator.name} ({resolved.accelerator.compute_capability}); {others}"
+        f"got {quote(chosen.given)}, which {support.name} {support.release} does not have for {needed.what} "
+        f"on {resolved.accelerator.name} ({capability}); {others}"
     )
 
 
@@ -170,11 +155,7 @@ def _unread(resolved: ResolvedWorkers, support: EngineSupport) -> str:
 def _needed(resolved: ResolvedWorkers) -> Iterator[_Needed]:
     """Yield what the engine must run: its type of activations, the weights, and the attention."""
     shape, model = resolved.device_shape, resolved.model
-    dtype = str(model.engine.arguments.get("dtype", "auto"))
-    if dtype == "auto":
-        changed = changed_config(model.engine.arguments)
-        dtype = str(changed.get("dtype") or changed.get("torch_dtype"))
-    activations = "fp16" if dtype in _HALF else "bf16"
+    activations = _activations(resolved)
     yield _Needed(_WEIGHTS[activations], activations)
     weights = weight_format(shape)
     if weights not in ("bf16", "gguf"):
@@ -186,12 +167,25 @@ def _needed(resolved: ResolvedWorkers) -> Iterator[_Needed]:
     if not model.makes_images:
         kind = attention_kind(shape)
         use = ENGINES[model.engine.chosen].used_cache(resolved, 0)
-        cache = cache_format(cache_type(shape, use))
+        # vLLM's name of the type of a checkpoint (`MODELOPT_TO_VLLM_KV_CACHE_DTYPE_MAP` in
+        # ``utils/torch_utils.py`` of 0.31.0).
+        is_of_checkpoint = use.rule == "vllm" and use.kv_type == "auto" and shape.cache.kv_type == "fp8"
+        cache = cache_format("fp8_e4m3" if is_of_checkpoint else cache_type(shape, use))
         is_own = use.kv_type == "auto" and cache != "16bit"
         told = ", which 'auto' means here" if is_own else ""
         yield _Needed(
             f"{_ATTENTION[kind]} with {_CACHE[cache]}{told}", kind, cache=cache, is_own_cache=is_own
         )
+
+
+def _activations(resolved: ResolvedWorkers) -> Literal["bf16", "fp16"]:
+    """Return the type of activations."""
+    arguments = resolved.model.engine.arguments
+    dtype = str(arguments.get("dtype", "auto"))
+    if dtype == "auto":
+        changed = changed_config(arguments)
+        dtype = str(changed.get("dtype") or changed.get("torch_dtype"))
+    return "fp16" if dtype in _HALF else "bf16"
 
 
 def _remedy(needed: _Needed, resolved: ResolvedWorkers) -> str:
@@ -215,7 +209,7 @@ def _remedy(needed: _Needed, resolved: ResolvedWorkers) -> str:
         ways.append(f"set 'engine: {{{others[0]}: {{}}}}'")
     if needed.is_own_cache:
         ways.append("set 'kvCacheType: bf16'")
-    elif needed.cache and needed.cache != "16bit":
+    elif needed.cache and (needed.cache != "16bit" or needed.format == "packedMla"):
         ways.append("leave the type of the KV cache out")
     elif needed.format == "bf16" and support.weights["fp16"].verdict(capability) != "refused":
         ways.append(f"set 'engine: {{{engine}: {{args: {{dtype: half}}}}}}'")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 
 import inference_catalog as catalog
@@ -49,6 +49,20 @@ def changed_config(arguments: Mapping[str, ArgumentValue]) -> Mapping[str, objec
     changed = {**json_object(arguments, "hf-overrides"), **json_object(arguments, "json-model-override-args")}
     text = changed.get("text_config")
     return {**changed, **text} if isinstance(text, dict) else changed
+
+
+@dataclass(frozen=True, slots=True)
+class ChosenKernels:
+    """Kernels of attention that a user chose by an argument."""
+
+    argument: str
+    """The argument's name."""
+    given: str
+    """The name as it was given."""
+    name: str
+    """The engine's name."""
+    group: str = ""
+    """The engine's name of the layers for which they are; empty for all."""
 
 
 # The server of an engine that answers the OpenAI API itself, without a router in front of it.
@@ -129,6 +143,10 @@ class ArgumentNames:
     """Values of that argument whose size is known."""
     without_prefix_cache: tuple[str, ArgumentValue]
     """Argument and value that switch the prefix cache off."""
+    state_type: str = ""
+    recurrent_type: str = ""
+    """`state_type`, `recurrent_type`: Data type of the states of Mamba and of linear attention, and that of
+    the part that is no convolution."""
     stretched_context: str | None = None
     """Argument that lets requests be longer than the model's published context. None if there is none."""
 
@@ -320,6 +338,13 @@ class ServingEngine(ABC):
         """Return the variables of the files that `chat_arguments` name; none if they hold the text itself."""
         return {}
 
+    def chosen_kernels(self, arguments: Mapping[str, ArgumentValue]) -> Iterator[ChosenKernels]:
+        """Yield the kernels of attention that the user chose."""
+        names = ("attention-backend", "prefill-attention-backend", "decode-attention-backend")
+        for each in names:
+            if each in arguments:
+                yield ChosenKernels(each, str(arguments[each]), str(arguments[each]))
+
     def kv_cache_type(self, resolved: ResolvedWorkers) -> str:
         """Return the engine's name of the type of the KV cache: the user's argument, else ``kvCacheType``."""
         planned = self.kv_cache_types.get(resolved.model.kv_cache_type, "auto")
@@ -349,6 +374,10 @@ class ServingEngine(ABC):
             prefix_caching=resolved.model.task != "embed" and arguments.get(without) != value,
             frees_windows=self.frees_windows(resolved),
             guessed_tokens=speculation.tokens if speculation and has_states else 0,
+            state_type=str(arguments.get(names.state_type, "auto")),
+            recurrent_type=str(arguments.get(names.recurrent_type, "auto")),
+            whole_experts=resolved.workers.expert_parallel,
+            kernels=next((each.name for each in self.chosen_kernels(arguments) if not each.group), ""),
         )
 
     def steps_at_a_time(self, resolved: ResolvedWorkers) -> int:

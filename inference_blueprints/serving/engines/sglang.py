@@ -59,6 +59,7 @@ class Sglang(ServingEngine):
         kv_cache_type="kv-cache-dtype",
         kv_cache_types=("auto", "bf16", "bfloat16", "fp8_e4m3", "fp8_e5m2"),
         without_prefix_cache=("disable-radix-cache", True),
+        recurrent_type="mamba-ssm-dtype",
         stretched_context="json-model-override-args",
     )
     totals_over_ranks = frozenset({argument_names.sequences, argument_names.step_tokens})

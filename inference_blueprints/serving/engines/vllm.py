@@ -6,6 +6,7 @@ Flags and defaults are those of the release that the catalogue pins (``vllm/engi
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from types import MappingProxyType
 
 from inference_blueprints.serving.command_line import Argument, command_line
@@ -20,6 +21,7 @@ from inference_blueprints.serving.engines.kv_cache import (
 from inference_blueprints.serving.engines.serving_engine import (
     DYNAMO_EFA_VARIANT,
     ArgumentNames,
+    ChosenKernels,
     OwnServer,
     ParserFlags,
     RequestCounter,
@@ -27,6 +29,7 @@ from inference_blueprints.serving.engines.serving_engine import (
     TransferCounters,
     find_draft,
     json_argument,
+    json_object,
     thinking_names,
 )
 from inference_blueprints.serving.estimates.cache_tiers import host_cache_mib, shared_cache_environment
@@ -40,7 +43,7 @@ from inference_blueprints.serving.estimates.worker_figures import Sizing
 from inference_blueprints.serving.resolved import ResolvedWorkers, WorkerRole
 from inference_blueprints.serving.types import EnginePort, EnvironmentValue, KvTransfer, OwnAddress
 from inference_blueprints.serving.weights_loading import s3_address
-from inference_blueprints.spec.types import Chat, Model
+from inference_blueprints.spec.types import ArgumentValue, Chat, Model
 from inference_catalog import Accelerator
 from inference_contracts.units import GIB, MIB
 
@@ -189,6 +192,8 @@ class Vllm(ServingEngine):
         kv_cache_type="kv-cache-dtype",
         kv_cache_types=("auto", "bfloat16", "float16", "fp8", "fp8_e4m3", "fp8_e5m2"),
         without_prefix_cache=("enable-prefix-caching", False),
+        state_type="mamba-cache-dtype",
+        recurrent_type="mamba-ssm-cache-dtype",
         stretched_context="hf-overrides",
     )
     #: vLLM counts what NIXL's telemetry reports (https://docs.vllm.ai, "Production Metrics"), each rank for
@@ -255,6 +260,19 @@ class Vllm(ServingEngine):
     def step_tokens(self, accelerator: Accelerator) -> int:
         gib = 0 if accelerator.name.startswith("a100") else accelerator.memory_bytes / GIB
         return next(tokens for minimum, tokens in _STEP_TOKENS if gib >= minimum)
+
+    def chosen_kernels(self, arguments: Mapping[str, ArgumentValue]) -> Iterator[ChosenKernels]:
+        """Yield the kernels that an argument or an object of JSON names, in either case.
+
+        `AttentionConfig` in ``config/attention.py`` of vLLM 0.31.0.
+        """
+        for each in super().chosen_kernels(arguments):
+            yield replace(each, name=each.given.upper())
+        given = json_object(arguments, "attention-config")
+        kinds = given.get("backend_per_kind")
+        for group, chosen in {"": given.get("backend"), **(kinds if isinstance(kinds, dict) else {})}.items():
+            if isinstance(chosen, str):
+                yield ChosenKernels("attention-config", chosen, chosen.upper(), str(group))
 
     def steps_at_a_time(self, resolved: ResolvedWorkers) -> int:
         """Return the steps that may hold tokens at a time: the next one is scheduled while one runs.

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import inference_catalog as catalog
-from inference_catalog.cache_rules import CacheUse, cache_type, pool_block_bytes, request_bytes
+from inference_catalog.cache_rules import CacheUse, cache_type, pool_block_bytes, request_bytes, state_bytes
 from inference_catalog.cached_layers import (
     CachedLayers,
     CacheSettings,
@@ -106,6 +106,45 @@ def test_sparse_latent_attention_has_a_layout_per_device(
     use = CacheUse(rule=rule, capability=capability, kv_type=kv_type)
     model = catalog.model("deepseek-ai/DeepSeek-V3.2")
     assert request_bytes(model, use, 4096) == 4096 * 61 * (latent + 132)
+
+
+@pytest.mark.parametrize(
+    ("capability", "kernels", "latent"),
+    [
+        ("9.0", "FLASHMLA_SPARSE", 656),
+        ("9.0", "FLASHINFER_MLA_SPARSE_SM90", 576),
+        ("10.0", "FLASHMLA_SPARSE", 656),
+        ("10.0", "FLASHINFER_MLA_SPARSE", 576),
+    ],
+)
+def test_chosen_kernels_decide_about_the_layout(capability: str, kernels: str, latent: int) -> None:
+    use = CacheUse(rule="vllm", capability=capability, kv_type="fp8", kernels=kernels)
+    model = catalog.model("deepseek-ai/DeepSeek-V3.2")
+    assert request_bytes(model, use, 4096) == 4096 * 61 * (latent + 132)
+
+
+@pytest.mark.parametrize(
+    ("state_type", "recurrent_type", "sizes"),
+    [
+        ("auto", "auto", (2, 4)),
+        ("float32", "auto", (4, 4)),
+        ("auto", "bfloat16", (2, 2)),
+        ("float32", "float16", (4, 2)),
+    ],
+)
+def test_states_have_the_types_that_the_engine_is_told(
+    state_type: str, recurrent_type: str, sizes: tuple[int, int]
+) -> None:
+    states = (LayerState(300, 2), LayerState(700, 4))
+    model = model_of(CachedLayers(2, "state", states=states))
+    use = CacheUse(rule="vllm", state_type=state_type, recurrent_type=recurrent_type, prefix_caching=False)
+    held = 2 * (300 * sizes[0] + 700 * sizes[1])
+    assert state_bytes(model, use) == request_bytes(model, use, 100) == held
+
+
+def test_a_part_of_a_state_without_a_type_of_its_own_follows_the_other() -> None:
+    model = model_of(CachedLayers(1, "state", states=(LayerState(300, 2), LayerState(700, 2))))
+    assert state_bytes(model, CacheUse(state_type="float32")) == 4000
 
 
 def test_a_checkpoint_sets_the_type_of_its_cache_unless_the_user_does() -> None:

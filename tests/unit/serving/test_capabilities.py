@@ -42,6 +42,7 @@ WEIGHTS: tuple[dict[str, str], ...] = (
             "moonshotai/Kimi-K2.5",
             "deepseek-ai/DeepSeek-R1",
             "deepseek-ai/DeepSeek-V3.2",
+            "deepseek-ai/DeepSeek-V4-Flash",
             "google/gemma-3-12b-it",
         )
     ),
@@ -140,9 +141,23 @@ def test_the_type_that_a_checkpoint_sets_is_checked(found: Callable[..., list[Fi
     """Red if ``auto`` is taken for 16 bits: engines take FP8 of this file."""
     model = {"huggingFace": "nvidia/DeepSeek-V3.1-NVFP4"}
     [finding] = found("vllm", model, "a100-80gb")
-    assert "latent attention with a KV cache in FP8, which 'auto' means here" in finding.message
+    assert "latent attention with a KV cache in fp8_e4m3, which 'auto' means here" in finding.message
     assert "set 'kvCacheType: bf16'" in finding.message
     assert found("vllm", model, "a100-80gb", kv_cache_type="bf16") == []
+
+
+def test_deepseek_v4_has_its_cache_in_fp8(found: Callable[..., list[Finding]]) -> None:
+    """Red if the plan counts on 16 bits, with which vLLM stops (``_resolve_dsv4_kv_cache_dtype``)."""
+    model = {"huggingFace": "deepseek-ai/DeepSeek-V4-Flash"}
+    for gpu in ("h200", "b200"):
+        assert found("vllm", model, gpu) == found("vllm", model, gpu, kv_cache_type="fp8") == []
+        [finding] = found("vllm", model, gpu, kv_cache_type="bf16")
+        assert "DeepSeek V4 with a KV cache in 16 bits: vllm 0.31.0 stops with" in finding.message
+        assert finding.message.endswith("leave the type of the KV cache out")
+    [finding] = found("vllm", model, "a100-80gb")
+    assert "a KV cache in FP8, which 'auto' means here: vllm 0.31.0 has no kernel" in finding.message
+    [finding] = found("tensorrtLlm", model, "h200")
+    assert "on Blackwell GPUs (SM100+) only" in finding.message
 
 
 @pytest.mark.parametrize("name", ["nvidia/DeepSeek-V3.2-NVFP4", "nvidia/GLM-5-NVFP4"])
@@ -159,6 +174,11 @@ def test_sparse_attention_with_the_checkpoint_s_type_runs_on_hopper(
         ("deepseek-ai/DeepSeek-R1", "rtx-pro-6000", "FLASHMLA", "take 'TRITON_MLA', or remove it"),
         ("openai/gpt-oss-20b", "a10g", "FLASH_ATTN", "does not have for attention with sinks"),
         ("deepseek-ai/DeepSeek-R1", "h200", "FLASHMLA", None),
+        # The type of the checkpoint is fp8_e4m3, which these kernels do not take.
+        ("nvidia/DeepSeek-V3.2-NVFP4", "h200", "FLASHMLA_SPARSE", "take 'FLASHINFER_MLA_SPARSE_SM90', or"),
+        ("nvidia/DeepSeek-V3.2-NVFP4", "b200", "FLASHMLA_SPARSE", "take 'FLASHINFER_MLA_SPARSE', or remove"),
+        ("nvidia/DeepSeek-V3.2-NVFP4", "h200", "FLASHINFER_MLA_SPARSE_SM90", None),
+        ("deepseek-ai/DeepSeek-V4-Flash", "h200", "FLASHINFER_MLA_SPARSE", "take 'FLASHMLA_SPARSE'"),
         ("Qwen/Qwen3-8B", "l4", "FLASHINFER", None),
         ("Qwen/Qwen3-8B", "l4", "OF_ANOTHER_RELEASE", None),
     ],
@@ -309,4 +329,8 @@ def test_every_model_and_gpu_has_a_place_in_the_table() -> None:
         assert weight_format(model) in engine_support()["vllm"].weights
         assert f"{attention_kind(model)}/16bit" in engine_support()["vllm"].attention
         assert bool(model.quantisation_method) == (model.weight_type != "bf16")
-    assert [cache_format(each) for each in ("auto", "fp8_e4m3", "fp8_e5m2")] == ["16bit", "fp8", "fp8E5m2"]
+    assert [cache_format(each) for each in ("auto", "fp8_e4m3", "fp8_e5m2")] == [
+        "16bit",
+        "fp8E4m3",
+        "fp8E5m2",
+    ]

@@ -39,6 +39,9 @@ def test_what_the_plan_models_is_not_refused(engine: str) -> None:
         ("vllm", {"speculative-config": '{"method":"ngram"}', "enable-lora": True, "quantization": "fp8"}),
         ("sglang", {"speculative-algorithm": "EAGLE", "enable-lora": True, "quantization": "fp8"}),
         ("tensorrtLlm", {"quant-algo": "FP8"}),
+        ("vllm", {"mamba-cache-mode": "all", "use-replayssm": True, "mamba-ssm-cache-dtype": "fp8"}),
+        ("sglang", {"mamba-full-memory-ratio": 0.5, "swa-full-tokens-ratio": 0.5, "mamba-ssm-dtype": "fp8"}),
+        ("sglang", {"disable-hybrid-swa-memory": True, "max-mamba-cache-size": 64}),
     ],
 )
 def test_memory_that_is_not_modelled_is_refused(
@@ -63,3 +66,5 @@ def test_the_message_says_the_effect_and_what_to_do(make_blueprint: Make) -> Non
 
 def test_values_that_change_nothing_are_accepted(make_blueprint: Make) -> None:
     assert refused(make_blueprint, "vllm", {"dtype": "bfloat16", "enable-lora": False}) == {}
+    states = {"mamba-cache-dtype": "float32", "mamba-ssm-cache-dtype": "float32", "mamba-cache-mode": "align"}
+    assert refused(make_blueprint, "vllm", states) == {}
