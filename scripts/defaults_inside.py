@@ -67,11 +67,14 @@ def main() -> None:
     from vllm.transformers_utils.config import _CONFIG_REGISTRY
 
     def kind_of(model_type: str) -> type[Any] | None:
+        known: Mapping[str, Any] = CONFIG_MAPPING
+        found: type[Any] | None = None
         if model_type in _CONFIG_REGISTRY:  # vLLM's own classes come first
-            return _CONFIG_REGISTRY[model_type]
-        return CONFIG_MAPPING[model_type] if model_type in known else None
+            found = _CONFIG_REGISTRY[model_type]
+        elif model_type in known:
+            found = known[model_type]
+        return found
 
-    known = set(CONFIG_MAPPING)
     kinds = {each: kind_of(each) for each in {*types_of(asked["classes"]), *_CONFIG_REGISTRY}}
     texts = {each: text_type(kind) for each, kind in kinds.items() if kind}
     kinds |= {each: kind_of(each) for each in texts.values()}

@@ -108,7 +108,7 @@ def _build(job: Mapping[str, Any], stage: int) -> tuple[Any, Any, Json, list[str
         if job.get("exported") and not config.model_config.quantization:
             raise ValueError("vLLM takes this hf_quant_config.json for none of its own")
         with set_current_vllm_config(config):
-            pretended_gpu.pretend_group(size, stages, stage)
+            pretended_gpu.pretend_group(size, config.parallel_config.data_parallel_size, stages, stage)
             workspace.init_workspace_manager(torch.device("meta"))
             with set_default_torch_dtype(config.model_config.dtype), pretended_gpu.without_data():
                 model = initialize_model(config)
@@ -370,6 +370,8 @@ def main(capability: str, jobs: Path, results: Path) -> None:
                 named["pp"] = job["pipeline_parallel_size"]
             if job.get("speculation"):
                 named |= {"draft": job["speculation"]["name"], "guessed": job["speculation"].get("tokens", 1)}
+            if job.get("arguments"):
+                named["arguments"] = job["arguments"]
             file.write(json.dumps(named | _in_fork(partial(count, job))) + "\n")
             file.flush()
 

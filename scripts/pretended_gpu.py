@@ -303,14 +303,17 @@ def _inspect_models_here() -> None:
     lazy._save_modelinfo_to_cache = _constant(None)
 
 
-def pretend_group(size: int, stages: int = 1, stage: int = 0) -> None:
-    """Make this process the first device of a stage whose other members, and other stages, do not exist."""
+def pretend_group(size: int, data_parallel_size: int = 1, stages: int = 1, stage: int = 0) -> None:
+    """Make this process the first device of a stage whose other members, and other stages, do not exist.
+
+    With several data parallel ranks, there are as many such groups. They are not combined with stages.
+    """
     import torch.distributed as dist
     from torch.testing._internal.distributed.fake_pg import FakeStore
     from vllm.distributed import parallel_state
     from vllm.distributed.device_communicators import shm_broadcast
 
-    world, rank = size * stages, size * stage
+    world, rank = size * stages * data_parallel_size, size * stage
     make = dist.new_group
     dist.new_group = lambda ranks=None, *_, **__: make(ranks, backend="fake")
     dist.init_process_group("fake", store=FakeStore(), rank=rank, world_size=world)
@@ -356,6 +359,9 @@ def without_data() -> AbstractContextManager[Any]:
                 # Of values that a constructor computes, such as slopes of ALiBi. No size depends on them.
                 zeros = torch.zeros(values[0].shape, device="cpu")
                 return values[0] if function is torch.Tensor.cpu else getattr(zeros, function.__name__)()
+            elif function is torch.where and len(values) == 1 and values[0].is_meta:
+                # Which experts a device holds, for messages.
+                return function(torch.zeros(values[0].shape, device="cpu"))
             elif function is torch.Tensor.to:
                 values = [moved(each) for each in values]
             if "device" in options:

@@ -5,6 +5,7 @@
 The groups are:
 
 - ``catalogue``: the entries of ``models.json``, with the configurations that ``record_models.py`` counts
+- ``experts``, ``states``: some of them, with arguments of the engine that divide experts or change states
 - ``classes``, ``heldOut``: the configurations in ``tests/unit/catalog/configurations/``. No rule was written
   with those of ``heldOut`` in view
 - ``stages``: one model of each class of ``catalogue``, and ``heldOut``, divided into pipeline stages. A case
@@ -52,6 +53,10 @@ class Group(NamedTuple):
     parallel_sizes: tuple[int, ...]
     cache_types: tuple[str, ...]
     stages: tuple[int, ...] = (1,)
+    arguments: tuple[Json, ...] = ({},)
+    """More arguments of the engine; models are counted with each."""
+    names: str = ".*"
+    """Pattern of the names of the models."""
 
 
 GROUPS: Mapping[str, Group] = {
@@ -61,6 +66,28 @@ GROUPS: Mapping[str, Group] = {
     "stages": Group(("9.0",), (1, 8), ("auto",), (2, 4)),
     "classStages": Group(("9.0",), (1,), ("auto",), (3,)),
     "drafts": Group(("9.0",), (1, 8), ("auto",)),
+    "experts": Group(
+        ("9.0",),
+        (4,),
+        ("auto",),
+        (
+            {"enable_expert_parallel": True},
+            {"enable_expert_parallel": True, "data_parallel_size": 4},
+            {"data_parallel_size": 4},
+        ),
+        r"openai/gpt-oss-20b|moonshotai/Kimi-K3|deepseek-ai/DeepSeek-V3\.2|Qwen/Qwen3-30B-A3B-FP8",
+    ),
+    "states": Group(
+        ("9.0",),
+        (4,),
+        ("auto",),
+        (
+            {"mamba_cache_dtype": "float32"},
+            {"mamba_ssm_cache_dtype": "bfloat16"},
+            {"mamba_ssm_cache_dtype": "float32"},
+        ),
+        r"moonshotai/Kimi-K3|nvidia/NVIDIA-Nemotron-3-Nano-30B-A3B-BF16|Qwen/Qwen3\.5-27B",
+    ),
 }
 
 
@@ -114,7 +141,13 @@ def speculating() -> Iterator[Json]:
 
 def models_of(group: str) -> list[Json]:
     """Return the models of a group."""
-    readers = {"catalogue": of_the_catalogue, "stages": staged, "drafts": speculating}
+    readers = {
+        "catalogue": of_the_catalogue,
+        "experts": of_the_catalogue,
+        "states": of_the_catalogue,
+        "stages": staged,
+        "drafts": speculating,
+    }
     files = {"classStages": "classes"}
     return list(readers[group]() if group in readers else given(files.get(group, group)))
 
@@ -133,11 +166,13 @@ def record(python: Path, models: list[Json], group: Group) -> list[Json]:
     jobs = [
         model
         | {"tensor_parallel_size": size, "kv_cache_dtype": cache_type}
+        | {"arguments": model.get("arguments", {}) | arguments}
         | ({} if stages == 1 else {"pipeline_parallel_size": stages})
         for model in models
         for stages in group.stages
         for size in group.parallel_sizes
         for cache_type in group.cache_types
+        for arguments in group.arguments
     ]
     cases: dict[str, Json] = {}
     for capability in group.capabilities:
@@ -149,10 +184,11 @@ def record(python: Path, models: list[Json], group: Group) -> list[Json]:
 
 
 def _place(case: Json) -> tuple[Any, ...]:
-    return tuple(case.get(name, "" if name == "draft" else 0) for name in _ORDER)
-
-
-_ORDER = ("name", "draft", "pp", "tp", "given_kv", "sm")
+    return (
+        *(case.get(name, "" if name == "draft" else 0) for name in ("name", "draft", "pp", "tp", "given_kv")),
+        json.dumps(case.get("arguments", {})),
+        case["sm"],
+    )
 
 
 def write(target: Path, cases: list[Json]) -> None:
@@ -174,12 +210,13 @@ def main() -> None:
     options.add_argument("group", choices=GROUPS)
     options.add_argument("--only", metavar="NAME", help="a pattern of names to record again")
     chosen = options.parse_args()
-    models = models_of(chosen.group)
+    group = GROUPS[chosen.group]
+    models = [model for model in models_of(chosen.group) if re.fullmatch(group.names, model["name"])]
     target = RECORDED / f"{chosen.group}.json"
     names = {model["name"] for model in models}
     if chosen.only:
         models = [model for model in models if re.fullmatch(chosen.only, model["name"])]
-    cases = record(VLLM.python(print), models, GROUPS[chosen.group])
+    cases = record(VLLM.python(print), models, group)
     known = json.loads(target.read_text(encoding="utf-8"))["cases"] if target.exists() else []
     kept = [case for case in known if case["name"] in names - {model["name"] for model in models}]
     write(target, sorted([*kept, *cases], key=lambda case: str(case["name"])))

@@ -252,7 +252,12 @@ class Model:
         return token_bytes(self, CacheUse(tensor_parallel_size=tensor_parallel_size, kv_type=kv_cache_dtype))
 
     def rank_weight_bytes(
-        self, tensor_parallel_size: int = 1, data_parallel_size: int = 1, padding: ExpertPadding | None = None
+        self,
+        tensor_parallel_size: int = 1,
+        data_parallel_size: int = 1,
+        padding: ExpertPadding | None = None,
+        *,
+        whole_experts: bool = False,
     ) -> float:
         """Bytes of weights on one device.
 
@@ -270,12 +275,15 @@ class Model:
             Ranks that share the experts (DP).
         padding
             How the engine pads experts (``expert_padding`` in ``weight_rules``); None if it does not.
+        whole_experts
+            Whether a device holds whole experts, as with expert parallelism, instead of a part of each.
         """
         size = tensor_parallel_size
-        own = self.feed_forward_size / size
+        parts = 1 if whole_experts else size * data_parallel_size
+        own = self.feed_forward_size / parts
         tiles = 1.0
         if self.experts and padding:
-            width = max(own, padding.least_width if size > 1 else 0)
+            width = max(own, padding.least_width if parts > 1 else 0)
             padded = _multiple(self.hidden_size, padding.hidden) * _multiple(width, padding.width)
             tiles = padded / (self.hidden_size * own)
         experts = tiles * self.expert_weight_bytes / data_parallel_size / size

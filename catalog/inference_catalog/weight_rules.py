@@ -31,7 +31,7 @@ def expert_padding(model: Model, use: CacheUse) -> ExpertPadding | None:
     """
     if use.rule == "vllm":
         rounded = _VLLM_MXFP4 if model.weight_type == "mxfp4" else ExpertPadding()
-        return replace(rounded, least_width=model.least_expert_part)
+        return replace(rounded, least_width=0 if use.whole_experts else model.least_expert_part)
     if model.weight_type != "mxfp4" or use.rule == "every token":
         return None
     return _SGLANG_MXFP4_BLACKWELL if use.capability.startswith("10.") else _SGLANG_MXFP4

@@ -186,7 +186,12 @@ def estimate_memory(
     total = int(accelerator.memory_bytes * gpu_memory_utilization)
     used = dataclasses.replace(use or CacheUse(), tensor_parallel_size=tensor_parallel_size)
     weights = math.ceil(
-        model.rank_weight_bytes(tensor_parallel_size, data_parallel_size, expert_padding(model, used))
+        model.rank_weight_bytes(
+            tensor_parallel_size,
+            data_parallel_size,
+            expert_padding(model, used),
+            whole_experts=used.whole_experts,
+        )
     )
     width = _activation_width(model, tensor_parallel_size, data_parallel_size)
     activation = math.ceil(_BYTES_PER_NUMBER * max_num_batched_tokens * width)

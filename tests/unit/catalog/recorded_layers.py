@@ -14,6 +14,8 @@ from inference_catalog.configurations.describe import describe
 _HERE = Path(__file__).parent
 FACTS = {"answer_format": None, "gated": False, "licence": "MIT", "source": "a test: none"}
 GROUPS = ("catalogue", "classes", "heldOut")
+#: Models of the catalogue, with further arguments of the engine.
+WITH_ARGUMENTS = ("experts", "states")
 
 
 @cache
@@ -23,9 +25,9 @@ def configurations(group: str) -> dict[str, Any]:
     return dict(document["configurations"])
 
 
-def cases() -> list[tuple[str, dict[str, Any]]]:
+def cases(groups: tuple[str, ...] = GROUPS) -> list[tuple[str, dict[str, Any]]]:
     """Return every case that vLLM did not refuse, with its group."""
-    return [(group, case) for group in GROUPS for case in recorded(group) if "error" not in case]
+    return [(group, case) for group in groups for case in recorded(group) if "error" not in case]
 
 
 def recorded(group: str) -> list[dict[str, Any]]:
@@ -37,7 +39,7 @@ def recorded(group: str) -> list[dict[str, Any]]:
 @cache
 def counted(group: str, name: str) -> catalog.Model:
     """Return a model as the catalogue counts it."""
-    if group == "catalogue":
+    if group in ("catalogue", *WITH_ARGUMENTS):
         return catalog.model(name)
     described = describe(configurations(group)[name]["configuration"])
     return model_entry(name, described | FACTS, Path("model.json"))
@@ -47,6 +49,8 @@ def case_name(value: object) -> str:
     """Return the name of a parameter in the name of a test."""
     match value:
         case {"name": name, "tp": size, "given_kv": kv_type, "sm": [capability, *_]}:
-            return f"{name}, TP {size}, {kv_type}, {capability}"
+            arguments = value.get("arguments", {}) if isinstance(value, dict) else {}
+            given = "".join(f", {key} {each}" for key, each in arguments.items())
+            return f"{name}, TP {size}, {kv_type}, {capability}{given}"
         case _:
             return str(value)
