@@ -70,23 +70,23 @@ GROUPS: Mapping[str, Group] = {
         ("9.0",),
         (4,),
         ("auto",),
-        (
+        arguments=(
             {"enable_expert_parallel": True},
             {"enable_expert_parallel": True, "data_parallel_size": 4},
             {"data_parallel_size": 4},
         ),
-        r"openai/gpt-oss-20b|moonshotai/Kimi-K3|deepseek-ai/DeepSeek-V3\.2|Qwen/Qwen3-30B-A3B-FP8",
+        names=r"openai/gpt-oss-20b|moonshotai/Kimi-K3|deepseek-ai/DeepSeek-V3\.2|Qwen/Qwen3-30B-A3B-FP8",
     ),
     "states": Group(
         ("9.0",),
         (4,),
         ("auto",),
-        (
+        arguments=(
             {"mamba_cache_dtype": "float32"},
             {"mamba_ssm_cache_dtype": "bfloat16"},
             {"mamba_ssm_cache_dtype": "float32"},
         ),
-        r"moonshotai/Kimi-K3|nvidia/NVIDIA-Nemotron-3-Nano-30B-A3B-BF16|Qwen/Qwen3\.5-27B",
+        names=r"moonshotai/Kimi-K3|nvidia/NVIDIA-Nemotron-3-Nano-30B-A3B-BF16|Qwen/Qwen3\.5-27B",
     ),
 }
 

@@ -72,7 +72,7 @@ def test_every_combination_runs_or_says_why_not(found: Callable[..., list[Findin
     """Red if a combination has no answer, or an error does not name engine, GPU, capability and a way out."""
     answers: dict[str, int] = {"runs": 0, "error": 0, "warning": 0}
     for engine, weights, gpu, cache in product(ENGINES, WEIGHTS, GPUS, ("auto", "fp8")):
-        findings = found(engine, weights, gpu, kv_cache_type=cache)
+        findings = found(engine, weights, gpu, kvCacheType=cache)
         errors = [each for each in findings if each.severity == "error"]
         assert len(findings) <= (1 if errors else 2)
         for each in findings:
@@ -134,7 +134,7 @@ def test_the_type_of_the_cache_is_checked(found: Callable[..., list[Finding]]) -
     [finding] = found("vllm", latent, "h200", args={"kv-cache-dtype": "fp8_e5m2"})
     assert "latent attention with a KV cache in fp8_e5m2: vllm 0.31.0 has no kernel" in finding.message
     assert "leave the type of the KV cache out" in finding.message
-    assert found("vllm", latent, "h200", kv_cache_type="fp8") == []
+    assert found("vllm", latent, "h200", kvCacheType="fp8") == []
 
 
 def test_the_type_that_a_checkpoint_sets_is_checked(found: Callable[..., list[Finding]]) -> None:
@@ -143,15 +143,15 @@ def test_the_type_that_a_checkpoint_sets_is_checked(found: Callable[..., list[Fi
     [finding] = found("vllm", model, "a100-80gb")
     assert "latent attention with a KV cache in fp8_e4m3, which 'auto' means here" in finding.message
     assert "set 'kvCacheType: bf16'" in finding.message
-    assert found("vllm", model, "a100-80gb", kv_cache_type="bf16") == []
+    assert found("vllm", model, "a100-80gb", kvCacheType="bf16") == []
 
 
 def test_deepseek_v4_has_its_cache_in_fp8(found: Callable[..., list[Finding]]) -> None:
     """Red if the plan counts on 16 bits, with which vLLM stops (``_resolve_dsv4_kv_cache_dtype``)."""
     model = {"huggingFace": "deepseek-ai/DeepSeek-V4-Flash"}
     for gpu in ("h200", "b200"):
-        assert found("vllm", model, gpu) == found("vllm", model, gpu, kv_cache_type="fp8") == []
-        [finding] = found("vllm", model, gpu, kv_cache_type="bf16")
+        assert found("vllm", model, gpu) == found("vllm", model, gpu, kvCacheType="fp8") == []
+        [finding] = found("vllm", model, gpu, kvCacheType="bf16")
         assert "DeepSeek V4 with a KV cache in 16 bits: vllm 0.31.0 stops with" in finding.message
         assert finding.message.endswith("leave the type of the KV cache out")
     [finding] = found("vllm", model, "a100-80gb")

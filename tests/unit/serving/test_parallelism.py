@@ -188,7 +188,8 @@ def test_ranks_share_the_experts_and_nothing_else(split: Make) -> None:
 def test_slices_of_experts_take_as_much_as_whole_ones(split: Make) -> None:
     whole = worker_memory(resolved(split(RANKS)))
     sliced = worker_memory(resolved(split(RANKS | {"expertParallel": False})))
-    assert whole == sliced
+    assert (whole.weights_bytes, whole.kv_cache_bytes) == (sliced.weights_bytes, sliced.kv_cache_bytes)
+    assert whole.kv_bytes_per_token == sliced.kv_bytes_per_token
 
 
 def test_what_nobody_has_measured_has_no_capacity(split: Make) -> None:

@@ -79,7 +79,7 @@ def changed(instance_type: str, **model: Any) -> tuple[SimulatedWorkers, Resolve
     ("instance_type", "model", "expected"),
     [
         ("g6e.2xlarge", {}, 147_456),
-        ("g6e.2xlarge", {"kv_cache_type": "fp8"}, 73_728),
+        ("g6e.2xlarge", {"kvCacheType": "fp8"}, 73_728),
         (
             "p5en.48xlarge",
             {"aggregated": {"tensorParallelSize": 4, "pipelineParallelSize": 2}},
