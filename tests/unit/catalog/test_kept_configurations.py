@@ -24,8 +24,7 @@ KEPT_HERE = [
 ]
 #: Bytes of all files of a checkpoint, with its layers for multi-token prediction.
 #: Hy3: ``metadata.total_size`` of its index at 716aa7241bd6d95896be4ebfc761162a9c4d49ef.
-#: Qwen3.8: models/Qwen/Qwen3.8-2.4T-A95B.yaml of github.com/vllm-project/recipes.
-PUBLISHED_BYTES = {"tencent/Hy3": 597_572_342_272, "Qwen/Qwen3.8-2.4T-A95B": 4_892_388_705_238}
+PUBLISHED_BYTES = {"tencent/Hy3": 597_572_342_272}
 
 
 @pytest.mark.parametrize(("name", "kept"), KEPT_HERE)

@@ -27,8 +27,6 @@ SIZES = {
     "nvidia/NVIDIA-Nemotron-3-Nano-30B-A3B-NVFP4": 4,
     "nvidia/NVIDIA-Nemotron-3.5-Lightning-30B-A3B-NVFP4": 4,
 }
-#: Where one node does not hold the weights.
-STAGES = {"Qwen/Qwen3.8-2.4T-A95B": 4}
 HUB_ARN = "arn:aws:secretsmanager:us-west-2:111122223333:secret:hub-AbCdEf"
 
 Make = Callable[..., Blueprint]
@@ -90,7 +88,7 @@ def test_every_model_has_a_length_within_context_and_cache(name: str, make_bluep
         nodes=8,
         weights={"s3": "s3://weights/model/", "catalog": name},
         workload={"inputTokens": 1500, "outputTokens": 100, "peakRequestsPerSecond": 1.0},
-        aggregated={"tensorParallelSize": SIZES.get(name, 8), "pipelineParallelSize": STAGES.get(name, 1)},
+        aggregated={"tensorParallelSize": SIZES.get(name, 8)},
     )
     assert list(serving_findings(blueprint)) == []
     worker = worker_of(blueprint)
