@@ -18,14 +18,14 @@ _MAX_FACTOR = 1000
 
 
 @dataclass(frozen=True, slots=True)
-class Block:
+class BlockSizes:
     """Sizes of one layer; 0 for a part that it does not have."""
 
     kv_heads: int = 0
     width: int = 0
 
 
-def read_blocks(fields: ConfigFields) -> tuple[Block, ...]:
+def read_blocks(fields: ConfigFields) -> tuple[BlockSizes, ...]:
     """Return the sizes of each layer; empty without the field. Problems are added to the fields.
 
     Parameters
@@ -43,18 +43,18 @@ def read_blocks(fields: ConfigFields) -> tuple[Block, ...]:
     return tuple(_block(each, sizes, f"{NAME}[{index}].", fields) for index, each in enumerate(given))
 
 
-def _block(given: Mapping[str, object], sizes: tuple[int, int], place: str, fields: ConfigFields) -> Block:
+def _block(given: Mapping[str, object], sizes: tuple[int, int], place: str, fields: ConfigFields) -> BlockSizes:
     queries, hidden = sizes
     own = ConfigFields(given, place, fields.problems)
     attention, network = own.section("attention"), own.section("ffn")
     if attention is None or network is None:
         own.report("must have 'attention' and 'ffn'")
-        return Block()
+        return BlockSizes()
     for part in (attention, network):
         if part.flag("replace_with_linear"):
             part.report("'replace_with_linear' is not counted: vLLM 0.31.0 has no such layer")
     group = 0 if attention.flag("no_op") else attention.number("n_heads_in_group", maximum=queries)
-    return Block(queries // group if group else 0, _width(network, hidden))
+    return BlockSizes(queries // group if group else 0, _width(network, hidden))
 
 
 def _width(network: ConfigFields, hidden: int) -> int:
