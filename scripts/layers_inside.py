@@ -27,7 +27,7 @@ import shutil
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -35,6 +35,7 @@ from typing import Any
 import pretended_gpu
 
 Json = dict[str, Any]
+Answer = Callable[[Mapping[str, Any]], Json]
 
 LENGTHS = (1024, 4096, 8192, 32768, 131072)
 """Tokens of the requests that are counted, besides the longest that the model allows."""
@@ -79,6 +80,7 @@ def _build(job: Mapping[str, Any], stage: int) -> tuple[Any, Any, Json, list[str
     from vllm.engine.arg_utils import EngineArgs
     from vllm.model_executor.model_loader.utils import initialize_model
     from vllm.platforms import current_platform
+    from vllm.transformers_utils.config import _CONFIG_REGISTRY
     from vllm.utils.torch_utils import set_default_torch_dtype
     from vllm.v1.attention.backends import utils
     from vllm.v1.worker import worker_base, workspace
@@ -87,8 +89,8 @@ def _build(job: Mapping[str, Any], stage: int) -> tuple[Any, Any, Json, list[str
     size, stages = job["tensor_parallel_size"], job.get("pipeline_parallel_size", 1)
     folder = Path(tempfile.mkdtemp(prefix="layers-"))
     try:
-        _write_model(folder, job)
-        _know(job["configuration"].get("model_type"))
+        write_model(folder, job)
+        know(job["configuration"].get("model_type"), _CONFIG_REGISTRY)
         config = EngineArgs(
             model=str(folder),
             skip_tokenizer_init=True,
@@ -148,7 +150,7 @@ def _speculation(folder: Path, job: Mapping[str, Any]) -> Json:
     if speculation.get("configuration"):
         own = folder / "draft"
         own.mkdir()
-        _write_model(own, speculation)
+        write_model(own, speculation)
         chosen["model"] = str(own)
     return {"speculative_config": chosen}
 
@@ -185,7 +187,8 @@ def _bytes(tensor: Any) -> int:
     return int(tensor.numel() * tensor.element_size())
 
 
-def _write_model(folder: Path, job: Mapping[str, Any]) -> None:
+def write_model(folder: Path, job: Mapping[str, Any]) -> None:
+    """Write the files of a model without weights."""
     # Without `auto_map`, vLLM's own class is taken, and no code of the publisher's.
     configuration = {name: value for name, value in job["configuration"].items() if name != "auto_map"}
     (folder / "config.json").write_text(json.dumps(configuration), encoding="utf-8")
@@ -193,13 +196,16 @@ def _write_model(folder: Path, job: Mapping[str, Any]) -> None:
         (folder / "hf_quant_config.json").write_text(json.dumps(job["exported"]), encoding="utf-8")
 
 
-def _know(model_type: object) -> None:
-    """Let transformers read files of a type that it does not know: every field as it stands, no defaults."""
+def know(model_type: object, known: Collection[str]) -> None:
+    """Let transformers read files of a type that it does not know: every field as it stands, no defaults.
+
+    model_type: The type in the file.
+    known: Types that the engine knows besides.
+    """
     from transformers import AutoConfig, PretrainedConfig
     from transformers.models.auto.configuration_auto import CONFIG_MAPPING
-    from vllm.transformers_utils.config import _CONFIG_REGISTRY
 
-    known = {*CONFIG_MAPPING, *_CONFIG_REGISTRY}
+    known = {*CONFIG_MAPPING, *known}
 
     def section(name: str, value: Any) -> Any:
         if isinstance(value, list) and value and isinstance(value[0], dict):
@@ -231,9 +237,7 @@ class _Fields(dict[str, Any]):
 
 def _model_facts(config: Any, model: Any) -> Json:
     """Return what holds for the whole model."""
-    types = Counter[str]()
-    for tensor in _tensors(model).values():
-        types[_type_name(tensor.dtype)] += _bytes(tensor)
+    types = bytes_by_type(model)
     shared = [
         layer
         for layer in config.compilation_config.static_forward_context.values()
@@ -241,19 +245,28 @@ def _model_facts(config: Any, model: Any) -> Json:
     ]
     return {
         "class": type(model).__qualname__,
-        "dtype": _type_name(config.model_config.dtype),
+        "dtype": type_name(config.model_config.dtype),
         "kv": config.cache_config.cache_dtype,
         "longest": config.model_config.max_model_len,
         "batched": config.scheduler_config.max_num_batched_tokens,
         "weights": sum(types.values()),
-        "weight_types": dict(types),
+        "weight_types": types,
         "block": config.cache_config.block_size,
         "state_mode": getattr(config.cache_config, "mamba_cache_mode", None),
         "shared": len(shared),
     }
 
 
-def _type_name(dtype: Any) -> str:
+def bytes_by_type(model: Any) -> dict[str, int]:
+    """Return the bytes of a model's parameters, by their type."""
+    types = Counter[str]()
+    for tensor in _tensors(model).values():
+        types[type_name(tensor.dtype)] += _bytes(tensor)
+    return dict(types)
+
+
+def type_name(dtype: Any) -> str:
+    """Return the name of a type of PyTorch."""
     return str(dtype).removeprefix("torch.")
 
 
@@ -272,7 +285,7 @@ def _spec(spec: Any) -> Json:
 def _plain(value: Any) -> Any:
     if isinstance(value, (list, tuple)):
         return [_plain(each) for each in value]
-    return value if isinstance(value, (int, str)) else _type_name(value)
+    return value if isinstance(value, (int, str)) else type_name(value)
 
 
 def _pools(config: Any, specs: list[Json], layouts: list[list[str]]) -> list[Json]:
@@ -337,7 +350,7 @@ def _in_fork(work: Callable[[], Any]) -> Any:
         os.dup2(silent, 2)
         try:
             found = pickle.dumps(work())
-        except BaseException as error:  # noqa: BLE001 -- vLLM refuses in many ways, and each is a result
+        except BaseException as error:  # noqa: BLE001 -- engines refuse in many ways, and each is a result
             found = pickle.dumps({"error": f"{type(error).__name__}: {error}"[:400]})
         with os.fdopen(writing, "wb") as pipe:
             pipe.write(found)
@@ -353,11 +366,8 @@ def _jobs(path: Path) -> Iterator[Json]:
     yield from map(json.loads, path.read_text(encoding="utf-8").splitlines())
 
 
-def main(capability: str, jobs: Path, results: Path) -> None:
-    """Count every job."""
-    major, minor = map(int, capability.split("."))
-    pretended_gpu.pretend((major, minor))
-    _import_all()
+def answer_jobs(capability: str, jobs: Path, results: Path, answer: Answer) -> None:
+    """Write the answer to every job, each from a fork of its own."""
     with results.open("w", encoding="utf-8") as file:
         for job in _jobs(jobs):
             named = {
@@ -372,8 +382,16 @@ def main(capability: str, jobs: Path, results: Path) -> None:
                 named |= {"draft": job["speculation"]["name"], "guessed": job["speculation"].get("tokens", 1)}
             if job.get("arguments"):
                 named["arguments"] = job["arguments"]
-            file.write(json.dumps(named | _in_fork(partial(count, job))) + "\n")
+            file.write(json.dumps(named | _in_fork(partial(answer, job))) + "\n")
             file.flush()
+
+
+def main(capability: str, jobs: Path, results: Path) -> None:
+    """Count every job."""
+    major, minor = map(int, capability.split("."))
+    pretended_gpu.pretend((major, minor))
+    _import_all()
+    answer_jobs(capability, jobs, results, count)
 
 
 if __name__ == "__main__":

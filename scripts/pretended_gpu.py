@@ -1,7 +1,7 @@
-"""Makes vLLM believe in GPUs on a machine without any, so that its classes say what they would allocate.
+"""Makes an engine believe in GPUs on a machine without any, so that its classes say what they would allocate.
 
-Only `layers_inside.py` uses this, with the Python of vLLM's environment. Nothing is allocated and no kernel
-runs:
+`layers_inside.py` uses this for vLLM, and `sglang_inside.py` parts of it for SGLang, both with the Python of
+vLLM's environment. Nothing is allocated and no kernel runs:
 
 - the environment's vLLM is the build for CPUs. Its Python files are those of the build for CUDA, and its
   compiled modules for CUDA are missing, so modules in which every name exists stand for them
@@ -18,7 +18,7 @@ import importlib.metadata
 import os
 import sys
 import types
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 
@@ -106,6 +106,9 @@ class _AnyObject:
     def __getitem__(self, _: Any) -> Any:
         return self
 
+    def __iter__(self) -> Iterator[Any]:
+        return iter(())
+
     def __or__(self, _: Any) -> Any:
         return self
 
@@ -130,11 +133,14 @@ class _AnyModule(types.ModuleType):
         return _stand_in(name)
 
 
-class _MissingPackages:
+class MissingPackages:
     """Finds every module of a missing package."""
 
+    def __init__(self, names: Sequence[str]) -> None:
+        self._names = names
+
     def find_spec(self, name: str, *_: Any) -> importlib.machinery.ModuleSpec | None:
-        if name.partition(".")[0] not in _MISSING_PACKAGES:
+        if name.partition(".")[0] not in self._names:
             return None
         return importlib.machinery.ModuleSpec(name, self, is_package=True)  # type: ignore[arg-type]
 
@@ -157,7 +163,7 @@ class _MissingOperator:
         raise RuntimeError("an operator of the build for CUDA was called")
 
 
-class _Operators:
+class Operators:
     """A namespace of operators in which each exists, for classes that only look one up."""
 
     def __init__(self, real: Any, capability: Capability) -> None:
@@ -204,14 +210,14 @@ def pretend(capability: Capability) -> None:
         module = _AnyModule(name)
         module.__spec__ = importlib.machinery.ModuleSpec(name, loader=None)
         sys.modules.setdefault(name, module)
-    sys.meta_path.append(_MissingPackages())
+    sys.meta_path.append(MissingPackages(_MISSING_PACKAGES))
     import torch
     import torch.library
 
     for name in _OPERATORS:
-        setattr(torch.ops, name, _Operators(getattr(torch.ops, name), capability))
-    _tolerate_missing_operators(torch.library)
-    _pretend_device(torch.cuda, capability)
+        setattr(torch.ops, name, Operators(getattr(torch.ops, name), capability))
+    tolerate_missing_operators(torch.library)
+    pretend_device(torch.cuda, capability)
     from vllm import platforms
 
     platforms._current_platform = _platform(capability)
@@ -219,7 +225,8 @@ def pretend(capability: Capability) -> None:
     _inspect_models_here()
 
 
-def _tolerate_missing_operators(library: Any) -> None:
+def tolerate_missing_operators(library: Any) -> None:
+    """Let code register what stands for operators that this machine does not have."""
     register = library.register_fake
 
     def register_fake(operator: Any, function: Any = None, /, **named: Any) -> Any:
@@ -234,7 +241,8 @@ def _tolerate_missing_operators(library: Any) -> None:
     library.register_fake = register_fake
 
 
-def _pretend_device(cuda: Any, capability: Capability) -> None:
+def pretend_device(cuda: Any, capability: Capability) -> None:
+    """Let PyTorch answer for a device of this compute capability."""
     properties = types.SimpleNamespace(
         name="pretended",
         major=capability[0],

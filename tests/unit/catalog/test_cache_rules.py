@@ -98,6 +98,7 @@ def test_a_long_request_of_a_shipped_model_is_admitted_as_vllm_admits_it(name: s
         ("sglang", "9.0", "auto", 1152),
         ("sglang", "9.0", "fp8_e4m3", 656),
         ("sglang", "10.0", "auto", 576),
+        ("every token", "9.0", "fp8", 576),
     ],
 )
 def test_sparse_latent_attention_has_a_layout_per_device(
@@ -181,7 +182,8 @@ STATE = CachedLayers(3, "state", states=(LayerState(1000, 4),))
 def test_sglang_keeps_states_in_nine_of_nineteen_parts(*, prefixes: bool, states: int) -> None:
     model = model_of(CachedLayers(1, "full", kv_heads=1, head_size=1), STATE)
     use = CacheUse(rule="sglang", prefix_caching=prefixes)
-    assert request_bytes(model, use, 16) == pytest.approx((states + 1) * 3 * 4000 * 1.9 / 0.9, abs=1)
+    assert request_bytes(model, use, 16) == pytest.approx(states * 3 * 4000 * 1.9 / 0.9, abs=1)
+    assert pool_block_bytes(model, use) == pytest.approx(3 * 4000 * 1.9 / 0.9, abs=1)
     assert request_bytes(model, use, 10**6) == pytest.approx(10**6 * 4 * 1.9, abs=1)
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 import inference_catalog as catalog
+from inference_catalog.cache_rules import CacheUse, token_bytes
 from inference_catalog.catalogue import model_entry
 from inference_catalog.configurations.config_fields import ModelConfigError
 from inference_catalog.configurations.describe import describe
@@ -141,7 +142,8 @@ def test_latent_attention_caches_a_latent_and_a_key_of_the_indexer() -> None:
 def test_an_fp8_cache_of_sparse_attention_is_that_of_vllm() -> None:
     """Each token takes 656 bytes, and the key of the indexer 132 (flashmla_sparse.py of vLLM 0.31.0)."""
     model = catalog.model("deepseek-ai/DeepSeek-V3.2")
-    assert model.kv_bytes_per_token("fp8") == 61 * (656 + 132)
+    use = CacheUse(rule="vllm", kv_type="fp8", capability="9.0")
+    assert token_bytes(model, use) == 61 * (656 + 132)
 
 
 def test_layers_that_share_an_indexer_s_choice_cache_nothing_for_it() -> None:
