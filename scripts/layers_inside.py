@@ -65,7 +65,8 @@ def count(job: Mapping[str, Any]) -> Json:
     config, model, specs, layouts, facts = _build(job, 0)
     found = _model_facts(config, model) | {"layers": _layers(specs)} | facts
     if stages == 1:
-        return found | (_pools(config, [specs], [layouts])[0] if specs else {})
+        pooled = _pools(config, [specs], [layouts])[0] if specs else {}
+        return found | pooled | _kernel_blocks(config, specs)
     told = [{"weights": found["weights"], "layers": found["layers"]}, *(each[0] for each in others)]
     pools = _pools(config, [specs, *(each[1] for each in others)], [layouts, *(each[2] for each in others)])
     for name in ("weights", "weight_types", "layers", "shared"):
@@ -325,6 +326,40 @@ def _pools(config: Any, specs: list[Json], layouts: list[list[str]]) -> list[Jso
             }
         )
     return found
+
+
+def _kernel_blocks(config: Any, specs: Json) -> Json:
+    """Return the tokens of the blocks that kernels see, by group, and of those that prefixes are found by.
+
+    They are asked for only where the tokens of a block are an argument. FlashInfer's kernels of TensorRT-LLM
+    are taken for present: vLLM's build for CUDA requires flashinfer-cubin, which has them.
+    """
+    if not (specs and config.cache_config.user_specified_block_size):
+        return {}
+    from types import SimpleNamespace
+
+    from vllm.config import set_current_vllm_config
+    from vllm.utils import flashinfer
+    from vllm.v1.core import kv_cache_utils
+    from vllm.v1.worker.utils import prepare_kernel_block_sizes
+
+    flashinfer.has_nvidia_artifactory = lambda: True
+    flashinfer.supports_trtllm_attention.cache_clear()
+    layers = config.compilation_config.static_forward_context
+    with set_current_vllm_config(config):
+        config.validate_block_size()
+        [divided] = kv_cache_utils.get_kv_cache_configs(config, [specs], [_MUCH_MEMORY])
+        groups = [
+            [
+                SimpleNamespace(backend=each)
+                for each in dict.fromkeys(layers[name].get_attn_backend() for name in group.layer_names)
+            ]
+            for group in divided.kv_cache_groups
+        ]
+        kernels = prepare_kernel_block_sizes(divided, groups)
+        _, hashed = kv_cache_utils.resolve_kv_cache_block_sizes(divided, config)
+    names = sorted({each.backend.get_name() for group in groups for each in group})
+    return {"backends": names, "kernel_blocks": kernels, "hash_block": hashed}
 
 
 #: Enough for one request of any length. Groups and bytes do not depend on it.

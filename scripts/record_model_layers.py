@@ -77,6 +77,14 @@ GROUPS: Mapping[str, Group] = {
         ),
         names=r"openai/gpt-oss-20b|moonshotai/Kimi-K3|deepseek-ai/DeepSeek-V3\.2|Qwen/Qwen3-30B-A3B-FP8",
     ),
+    "blocks": Group(
+        ("9.0", "10.0"),
+        (8,),
+        ("auto", "fp8"),
+        arguments=tuple({"block_size": size} for size in (32, 64, 128, 256)),
+        names=r"deepseek-ai/DeepSeek-(V4-Flash|V3\.2|R1)|Qwen/Qwen3(-32B|\.5-27B)"
+        r"|openai/gpt-oss-20b|google/gemma-3-27b-it|nvidia/MiniMax-M3-NVFP4",
+    ),
     "states": Group(
         ("9.0",),
         (4,),
@@ -143,6 +151,7 @@ def models_of(group: str) -> list[Json]:
     """Return the models of a group."""
     readers = {
         "catalogue": of_the_catalogue,
+        "blocks": of_the_catalogue,
         "experts": of_the_catalogue,
         "states": of_the_catalogue,
         "stages": staged,

@@ -12,7 +12,10 @@ from collections.abc import Callable, Iterator, Mapping
 from types import MappingProxyType
 from typing import Literal
 
+from inference_blueprints.serving.engines.block_sizes import tensorrt_blocks
 from inference_blueprints.serving.engines.serving_engine import json_object
+from inference_blueprints.serving.engines.sglang import Sglang
+from inference_blueprints.serving.engines.vllm import Vllm
 from inference_blueprints.serving.engines.worker_sizing import engine_of, worker_sizing
 from inference_blueprints.serving.resolved import ResolvedWorkers
 from inference_blueprints.spec.wording import quote
@@ -25,7 +28,6 @@ _FULL = 0.95
 #: Allowance for the CUDA context of the process, which exists before vLLM compares the free memory with its
 #: share (`request_memory` in ``v1/worker/utils.py``). No source states its size; it was not measured here.
 _CONTEXT_MIB = 512
-_BLOCK, _SPARSE_BLOCK = 16, 64
 _HALF = ("half", "float16")
 #: Families for which vLLM refuses float16 (`_FLOAT16_NOT_SUPPORTED_MODELS` in ``config/model.py``).
 _NO_HALF = ("Gemma2", "Gemma3", "Glm4For")
@@ -153,12 +155,15 @@ def _steps_of_vllm(_: ResolvedWorkers, every: Arguments) -> _Found:
 
 
 def _blocks_of_vllm(resolved: ResolvedWorkers, every: Arguments) -> _Found:
-    """``get_supported_kernel_block_sizes`` in ``v1/attention/backends``."""
-    block = _count(every, "block-size")
-    if block and block % _BLOCK:
-        yield "block-size", f"but kernels of attention take multiples of {_BLOCK}; set 64, or remove it"
-    elif block and block != _SPARSE_BLOCK and resolved.shape.index_layers:
-        yield "block-size", "but kernels of sparse attention take 64; remove it"
+    """``select_common_block_size`` in ``v1/worker/utils.py``."""
+    block, needed = _count(every, "block-size"), Vllm().needed_block(resolved)
+    if block % needed:
+        planned = Vllm().planned_block(resolved)
+        yield (
+            "block-size",
+            f"but kernels of attention of {resolved.shape.name} take multiples of {needed}: vLLM does "
+            f"not start; set {planned}, or remove it",
+        )
 
 
 def _types_of_vllm(resolved: ResolvedWorkers, every: Arguments) -> _Found:
@@ -236,16 +241,26 @@ def _steps_of_sglang(resolved: ResolvedWorkers, every: Arguments) -> _Found:
         yield "chunked-prefill-size", message
         if "chunked-prefill-size" not in resolved.model.engine.arguments:
             yield "page-size", message
+    sizes = Sglang().kept_blocks(resolved)
+    if page and sizes and page not in sizes:
+        yield (
+            "page-size",
+            f"but kernels of attention of {resolved.shape.name} take {_either(sizes)}, and SGLang would take "
+            "one of these instead; set that, or remove it",
+        )
     if every.get("enable-mixed-chunk") is True and resolved.model.speculation:
         yield "enable-mixed-chunk", "which SGLang refuses with speculation; remove it, or 'speculation'"
     if every.get("disable-cuda-graph-padding") is True and every.get("enable-torch-compile") is True:
         yield "enable-torch-compile", "which SGLang refuses with 'disable-cuda-graph-padding'; remove one"
 
 
-def _blocks_of_tensorrt(_: ResolvedWorkers, every: Arguments) -> _Found:
+def _blocks_of_tensorrt(resolved: ResolvedWorkers, every: Arguments) -> _Found:
     """Check ``tokens_per_block``, "KV cache reuse" of TensorRT-LLM's documentation."""
-    block = _count(every, "kv-block-size")
-    if block and block & (block - 1):
+    block, sizes = _count(every, "kv-block-size"), tensorrt_blocks(resolved.device_shape)
+    if block and sizes and block not in sizes:
+        name = resolved.shape.name
+        yield "kv-block-size", f"but {name} needs {_either(sizes)} in TensorRT-LLM; set that, or remove it"
+    elif block and block & (block - 1):
         yield "kv-block-size", "but the tokens of a block must be a power of two; set 32, or remove it"
 
 
@@ -277,6 +292,10 @@ def _steps_of_tensorrt(_: ResolvedWorkers, every: Arguments) -> _Found:
             f"set 'max-num-tokens: {length}'"
         )
         yield from ((name, message) for name in ("max-num-tokens", "trtllm.enable_chunked_prefill"))
+
+
+def _either(sizes: tuple[int, ...]) -> str:
+    return " or ".join(map(str, sizes))
 
 
 def _count(every: Arguments, name: str) -> int:

@@ -304,7 +304,11 @@ class ServingEngine(ABC):
     @property
     @abstractmethod
     def block_size(self) -> int:
-        """Tokens of a block of the KV cache, unless the user sets another size."""
+        """Tokens of a block of the KV cache, unless the user or the model's kernels need another size."""
+
+    def planned_block(self, resolved: ResolvedWorkers) -> int:  # noqa: ARG002 -- engines with other sizes
+        """Return the tokens of a block that the plan sets, which the kernels of this model take."""
+        return self.block_size
 
     @abstractmethod
     def step_tokens(self, accelerator: Accelerator) -> int:
@@ -369,7 +373,7 @@ class ServingEngine(ABC):
             tensor_parallel_size=resolved.tensor_parallel_size,
             kv_type=self.kv_cache_type(resolved),
             capability=resolved.accelerator.compute_capability or "",
-            block=int(arguments.get(names.block_size, self.block_size)),
+            block=int(arguments.get(names.block_size, self.planned_block(resolved))),
             in_flight_tokens=self.steps_at_a_time(resolved) * step_tokens,
             prefix_caching=resolved.model.task != "embed" and arguments.get(without) != value,
             frees_windows=self.frees_windows(resolved),

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from inference_blueprints.serving.command_line import Argument, command_line
+from inference_blueprints.serving.engines.block_sizes import sglang_blocks
 from inference_blueprints.serving.engines.kv_cache import KV_EVENTS, NIXL_TELEMETRY, event_ports, kv_transfer
 from inference_blueprints.serving.engines.serving_engine import (
     DYNAMO_EFA_VARIANT,
@@ -125,6 +126,16 @@ class Sglang(ServingEngine):
             planned["speculative-draft-model-path"] = draft.repository
             planned |= {"speculative-draft-model-revision": draft.revision} if draft.revision else {}
         return planned
+
+    def planned_block(self, resolved: ResolvedWorkers) -> int:
+        sizes = self.kept_blocks(resolved)
+        return self.block_size if not sizes or self.block_size in sizes else sizes[-1]
+
+    def kept_blocks(self, resolved: ResolvedWorkers) -> tuple[int, ...]:
+        """Return the sizes of blocks that SGLang does not change; none if it keeps every size."""
+        chosen = self.chosen_kernels(resolved.model.engine.arguments)
+        capability = resolved.accelerator.compute_capability or ""
+        return sglang_blocks(resolved.device_shape, capability, [each.name for each in chosen])
 
     def step_tokens(self, accelerator: Accelerator) -> int:
         gib = accelerator.memory_bytes / GIB

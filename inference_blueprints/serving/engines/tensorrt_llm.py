@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
+from inference_blueprints.serving.engines.block_sizes import tensorrt_blocks
 from inference_blueprints.serving.engines.kv_cache import kv_transfer
 from inference_blueprints.serving.engines.serving_engine import (
     DYNAMO_EFA_VARIANT,
@@ -67,6 +68,9 @@ class TensorRtLlm(ServingEngine):
     ranks_of_one_device = True
     # It spans no nodes: Dynamo would start it on further nodes by MPI over SSH, with keys in a secret and an
     # SSH server in each pod.
+
+    def planned_block(self, resolved: ResolvedWorkers) -> int:
+        return next(iter(tensorrt_blocks(resolved.device_shape)), self.block_size)
 
     def step_tokens(self, accelerator: Accelerator) -> int:  # noqa: ARG002 -- a constant
         return _STEP_TOKENS

@@ -11,6 +11,7 @@ from types import MappingProxyType
 
 from inference_blueprints.serving.command_line import Argument, command_line
 from inference_blueprints.serving.engines import kv_cache
+from inference_blueprints.serving.engines.block_sizes import vllm_block
 from inference_blueprints.serving.engines.kv_cache import (
     KV_EVENTS,
     event_ports,
@@ -208,7 +209,7 @@ class Vllm(ServingEngine):
     needs_user_name = True
     #: ``v1/metrics/loggers.py``.
     cache_use = "vllm:kv_cache_usage_perc"
-    # Dynamo's router and vLLM both hash blocks of this size; FlashMLA accepts no other.
+    # FlashMLA takes multiples of this size only.
     block_size = 64
     # Also holds PyTorch's compiled graphs and DeepGEMM's kernels (``vllm/envs.py``).
     kernel_folders = MappingProxyType({"VLLM_CACHE_ROOT": "vllm"})
@@ -256,6 +257,14 @@ class Vllm(ServingEngine):
         if chat.text is not None:
             arguments["chat-template"] = chat.text
         return arguments
+
+    def planned_block(self, resolved: ResolvedWorkers) -> int:
+        return max(self.block_size, self.needed_block(resolved))
+
+    def needed_block(self, resolved: ResolvedWorkers) -> int:
+        """Return the tokens that a block must be a multiple of, for the kernels of the model or the user."""
+        chosen = self.chosen_kernels(resolved.model.engine.arguments)
+        return vllm_block(resolved.device_shape, [each.name for each in chosen])
 
     def step_tokens(self, accelerator: Accelerator) -> int:
         gib = 0 if accelerator.name.startswith("a100") else accelerator.memory_bytes / GIB

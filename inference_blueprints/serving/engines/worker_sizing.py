@@ -83,7 +83,7 @@ def worker_sizing(resolved: ResolvedWorkers) -> Sizing:
     names, memory = engine.argument_names, worker_memory(resolved)
     if resolved.shape.pipeline:
         return _of_images(memory)
-    block_size = _given(resolved, names.block_size, engine.block_size)
+    block_size = _given(resolved, names.block_size, engine.planned_block(resolved))
     kv_tokens = memory.kv_tokens // block_size * block_size
     step_tokens = _step_tokens(resolved)
     held = held_tokens(

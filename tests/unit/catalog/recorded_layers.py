@@ -15,7 +15,7 @@ _HERE = Path(__file__).parent
 FACTS = {"answer_format": None, "gated": False, "licence": "MIT", "source": "a test: none"}
 GROUPS = ("catalogue", "classes", "heldOut")
 #: Models of the catalogue, with further arguments of the engine.
-WITH_ARGUMENTS = ("experts", "states")
+WITH_ARGUMENTS = ("blocks", "experts", "states")
 
 
 @cache

@@ -17,6 +17,12 @@ Make = Callable[..., Blueprint]
 DEEPSEEK = {"huggingFace": "deepseek-ai/DeepSeek-R1"}
 FP8 = {"huggingFace": "Qwen/Qwen3-30B-A3B-FP8"}
 GEMMA = {"huggingFace": "google/gemma-3-12b-it"}
+#: Models with kernels that take few sizes of blocks, on eight GPUs of capability 10.0.
+EIGHT = {"instance_types": ["p6-b200.48xlarge"], "aggregated": {"tensorParallelSize": 8}}
+COMPRESSED = {"weights": {"huggingFace": "deepseek-ai/DeepSeek-V4-Flash"}, **EIGHT}
+MINIMAX = {"weights": {"huggingFace": "nvidia/MiniMax-M3-NVFP4"}, **EIGHT}
+SPARSE = {"weights": {"huggingFace": "deepseek-ai/DeepSeek-V3.2"}, **EIGHT}
+LATENT = {"weights": DEEPSEEK, **EIGHT}
 WIDE = {"instance_types": ["g6e.12xlarge"], "aggregated": {"tensorParallelSize": 2}}
 
 
@@ -90,6 +96,14 @@ def found(blueprint: Blueprint) -> list[Finding]:
             {},
             "must be a multiple of 'page-size' 64",
         ),
+        ("vllm", {"block-size": 64}, COMPRESSED, "take multiples of 256: vLLM does not start; set 256"),
+        ("vllm", {"block-size": 64}, MINIMAX, "take multiples of 128"),
+        ("vllm", {"block-size": 32}, SPARSE, "take multiples of 64"),
+        ("vllm", {"block-size": 64, "attention-backend": "CUTLASS_MLA"}, LATENT, "take multiples of 128"),
+        ("sglang", {"page-size": 64}, COMPRESSED, "take 256, and SGLang would take one of these instead"),
+        ("sglang", {"page-size": 128}, SPARSE, "take 64, and SGLang"),
+        ("sglang", {"page-size": 16, "attention-backend": "trtllm_mla"}, LATENT, "take 32 or 64, and SGLang"),
+        ("tensorrtLlm", {"kv-block-size": 64}, COMPRESSED, "needs 128 or 256 in TensorRT-LLM"),
         ("tensorrtLlm", {"kv-block-size": 48}, {}, "must be a power of two"),
         ("tensorrtLlm", {"max-num-tokens": 10, "max-batch-size": 4}, {}, "is whole blocks of 32 tokens"),
         ("tensorrtLlm", {"max-num-tokens": 63, "kv-block-size": 64, "max-batch-size": 4}, {}, "blocks of 64"),
@@ -108,6 +122,23 @@ def test_what_stops_at_the_start_is_an_error(
     findings = found(make_blueprint(engine={engine: {"args": args}}, **changes))
     assert [each.severity for each in findings] == ["error"] * len(findings)
     assert any(words in each.message for each in findings)
+
+
+@pytest.mark.parametrize(
+    ("engine", "args", "changes"),
+    [
+        ("vllm", {"block-size": 512}, COMPRESSED),
+        ("vllm", {"block-size": 128}, SPARSE),
+        ("vllm", {"block-size": 16}, LATENT),
+        ("sglang", {"page-size": 256}, COMPRESSED),
+        ("sglang", {"page-size": 32}, LATENT),
+        ("tensorrtLlm", {"kv-block-size": 256}, COMPRESSED),
+    ],
+)
+def test_sizes_of_blocks_that_kernels_take_are_let_through(
+    make_blueprint: Make, engine: str, args: dict[str, Any], changes: dict[str, Any]
+) -> None:
+    assert found(make_blueprint(engine={engine: {"args": args}}, **changes)) == []
 
 
 @pytest.mark.parametrize(
