@@ -43,7 +43,9 @@ def read_blocks(fields: ConfigFields) -> tuple[BlockSizes, ...]:
     return tuple(_block(each, sizes, f"{NAME}[{index}].", fields) for index, each in enumerate(given))
 
 
-def _block(given: Mapping[str, object], sizes: tuple[int, int], place: str, fields: ConfigFields) -> BlockSizes:
+def _block(
+    given: Mapping[str, object], sizes: tuple[int, int], place: str, fields: ConfigFields
+) -> BlockSizes:
     queries, hidden = sizes
     own = ConfigFields(given, place, fields.problems)
     attention, network = own.section("attention"), own.section("ffn")
