@@ -148,8 +148,9 @@ def _typed(layers: CachedLayers, use: CacheUse) -> CachedLayers:
     """Return layers whose states have the types that the engine is told.
 
     The first tensor of a state is that of a convolution. The others have its type unless they have one of
-    their own (``MambaStateDtypeCalculator`` in ``layers/mamba/mamba_utils.py`` of vLLM; SGLang only has a
-    type of the others, ``mamba_ssm_dtype``).
+    their own (``MambaStateDtypeCalculator`` in ``layers/mamba/mamba_utils.py`` of vLLM). SGLang only has a
+    type of the others, ``mamba_ssm_dtype``: 32 bits unless the configuration has this field, which no entry
+    has with 16 (``mamba2_state_dtype`` in ``configs/mamba_utils.py``).
     """
     if not layers.states:
         return layers
@@ -158,6 +159,8 @@ def _typed(layers: CachedLayers, use: CacheUse) -> CachedLayers:
 
     def typed(state: LayerState) -> LayerState:
         own = changed if state.bytes_per_value == first.bytes_per_value else state.bytes_per_value
+        if use.rule == "sglang":
+            own = STATE_BYTES["float32"]
         return replace(state, bytes_per_value=STATE_BYTES.get(use.recurrent_type, own))
 
     return replace(layers, states=(replace(first, bytes_per_value=changed), *map(typed, others)))
@@ -439,6 +442,8 @@ _WINDOW_POOLS = frozenset(
         "Step3p5ForCausalLM",
     }
 )
+#: Classes whose pools have places in all layers, also in those that read what earlier layers keep.
+_PLACES_IN_ALL_LAYERS = frozenset({"Gemma4ForCausalLM", "Gemma4ForConditionalGeneration"})
 #: Tokens of the pool for windows per token of the pool for the other layers; of compressed attention.
 _WINDOW_RATIO, _COMPRESSED_RATIO = 0.8, 0.1
 #: Memory of states per memory of the KV cache (``mamba_full_memory_ratio``).
@@ -471,7 +476,19 @@ def _pooled_state_bytes(model: Model, use: CacheUse) -> float:
 
 
 def _pooled_token_bytes(model: Model, use: CacheUse, tokens: float) -> float:
-    """Return the bytes per token of a request, which has a part of each pool of tokens."""
+    """Return the bytes per token of a request, which has a part of each pool of tokens.
+
+    Layers that only read have windows as often as the others.
+    """
+    keeping = sum(each.count for each in model.cached_layers if each.kind != "none")
+    if keeping and model.architecture in _PLACES_IN_ALL_LAYERS:
+        every = sum(each.count for each in model.cached_layers)
+        return _kept_token_bytes(model, use, tokens) * every / keeping
+    return _kept_token_bytes(model, use, tokens)
+
+
+def _kept_token_bytes(model: Model, use: CacheUse, tokens: float) -> float:
+    """Return what `_pooled_token_bytes` does, of the layers that keep something."""
     windows = [each for each in model.cached_layers if each.kind in ("window", "chunk")]
     others = sum(
         each.count * entry_bytes(model, each, use) / each.tokens_per_entry

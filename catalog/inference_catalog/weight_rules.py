@@ -1,4 +1,4 @@
-"""How engines pad the weights of a model on a device."""
+"""How engines pad and copy the weights of a model on a device."""
 
 from __future__ import annotations
 
@@ -14,6 +14,31 @@ _VLLM_MXFP4 = ExpertPadding(256, 128)
 #: Of FlashInfer's kernels on compute capability 10.x, and of Triton's elsewhere
 #: (``layers/quantization/mxfp4.py`` of SGLang 0.5.21).
 _SGLANG_MXFP4_BLACKWELL, _SGLANG_MXFP4 = ExpertPadding(256, 128), ExpertPadding(1, 64)
+#: Classes whose embedding SGLang 0.5.21 holds whole on every device (``Gemma3TextScaledWordEmbedding`` in
+#: ``models/gemma3_causal.py``), and those of them whose encoder it divides (``models/gemma4_vision.py``).
+_WHOLE_EMBEDDING = frozenset(
+    {
+        "Gemma3ForCausalLM",
+        "Gemma3ForConditionalGeneration",
+        "Gemma4ForCausalLM",
+        "Gemma4ForConditionalGeneration",
+    }
+)
+_DIVIDED_ENCODER = frozenset({"Gemma4ForConditionalGeneration"})
+_PLAIN_BYTES = 2
+
+
+def copied_bytes(model: Model, use: CacheUse) -> float:
+    """Return what a device holds besides its part because SGLang divides some parts in another way than vLLM.
+
+    Each stage of a pipeline counts with an embedding.
+    """
+    if use.rule != "sglang" or model.architecture not in _WHOLE_EMBEDDING:
+        return 0
+    copied = _PLAIN_BYTES * model.vocabulary_size * model.hidden_size
+    if model.vision and model.architecture in _DIVIDED_ENCODER:
+        copied -= model.vision.weight_bytes
+    return copied * (1 - 1 / use.tensor_parallel_size)
 
 
 def expert_padding(model: Model, use: CacheUse) -> ExpertPadding | None:
