@@ -6,6 +6,8 @@ The groups are:
 
 - ``catalogue``: the entries of ``models.json``, with the configurations that ``record_models.py`` counts
 - ``experts``, ``states``: some of them, with arguments of the engine that divide experts or change states
+- ``ranks``: one model of each class of ``catalogue`` and ``classes`` with experts, with expert parallelism of
+  4 devices in each of 4 ranks
 - ``classes``, ``heldOut``: the configurations in ``tests/unit/catalog/configurations/``. No rule was written
   with those of ``heldOut`` in view
 - ``stages``: one model of each class of ``catalogue``, and ``heldOut``, divided into pipeline stages. A case
@@ -37,6 +39,7 @@ from typing import Any, NamedTuple
 from record_models import CONFIGURATIONS, published
 
 import inference_catalog as catalog
+from inference_catalog.configurations.describe import describe
 from inference_local.serving.vllm_cpu.installation import VLLM
 
 Json = dict[str, Any]
@@ -84,6 +87,9 @@ GROUPS: Mapping[str, Group] = {
         arguments=tuple({"block_size": size} for size in (32, 64, 128, 256)),
         names=r"deepseek-ai/DeepSeek-(V4-Flash|V3\.2|R1)|Qwen/Qwen3(-32B|\.5-27B)"
         r"|openai/gpt-oss-20b|google/gemma-3-27b-it|nvidia/MiniMax-M3-NVFP4",
+    ),
+    "ranks": Group(
+        ("9.0",), (4,), ("auto",), arguments=({"enable_expert_parallel": True, "data_parallel_size": 4},)
     ),
     "states": Group(
         ("9.0",),
@@ -133,6 +139,16 @@ def staged() -> Iterator[Json]:
     yield from given("heldOut")
 
 
+def with_experts() -> Iterator[Json]:
+    """Yield one model of each class with experts, of the catalogue if it has one."""
+    classes = set()
+    for model in (*of_the_catalogue(), *given("classes")):
+        entry = describe(model["configuration"], model["exported"])
+        if entry["experts"] and entry["architecture"] not in classes:
+            classes.add(entry["architecture"])
+            yield model
+
+
 def speculating() -> Iterator[Json]:
     """Yield models with a draft, and those with layers for multi-token prediction."""
     drafts = json.loads((CONFIGURATIONS / "drafts.json").read_text(encoding="utf-8"))["configurations"]
@@ -153,6 +169,7 @@ def models_of(group: str) -> list[Json]:
         "catalogue": of_the_catalogue,
         "blocks": of_the_catalogue,
         "experts": of_the_catalogue,
+        "ranks": with_experts,
         "states": of_the_catalogue,
         "stages": staged,
         "drafts": speculating,

@@ -324,11 +324,14 @@ def _caching(model: Model, use: CacheUse) -> list[CachedLayers]:
     vLLM makes groups of the layers of all stages (``get_kv_cache_configs``).
     """
     found = []
+    # A user's block of another size, or a choice of kernels, rules vLLM's joined kernels out.
+    is_usual = _generation(use) == _BLACKWELL and not use.block and not use.kernels
+    least = model.cache.blackwell_block if is_usual else use.block
     for each in (*model.cached_layers, *model.cached_elsewhere):
         if each.kind == "none":
             continue
         kind = "full" if each.kind in ("window", "chunk") and not use.frees_windows else each.kind
-        block = each.block if model.cache.page_alignment else max(each.block, use.block)
+        block = each.block if model.cache.page_alignment else max(each.block, least)
         found.append(replace(_typed(each, use), kind=kind, block=block))
     return found
 

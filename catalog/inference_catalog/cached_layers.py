@@ -117,6 +117,8 @@ class CacheSettings:
     """States of each layer that vLLM reserves for a request with prefix caching."""
     page_alignment: int = 0
     """Bytes to whose multiple each page is rounded up; 0 if pages are not aligned."""
+    blackwell_block: int = 0
+    """Tokens of the smallest block that vLLM's kernels take on compute capability 10.x; 0: as the layers'."""
 
 
 def with_further_layers(layers: Sequence[CachedLayers], count: int) -> tuple[CachedLayers, ...]:

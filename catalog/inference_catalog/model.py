@@ -120,9 +120,11 @@ class LayerType:
     cached: tuple[int, ...] = ()
     """What it caches: numbers of the groups in ``Model.cached_layers``, from 0."""
     expert_weight_bytes: int = 0
+    shared_expert_bytes: int = 0
     matrix_parameters: int = 0
     less_divided: tuple[LessDivided, ...] = ()
-    """`expert_weight_bytes`, `matrix_parameters`, `less_divided`: As those of ``Model``, of one layer."""
+    """`expert_weight_bytes`, `shared_expert_bytes`, `matrix_parameters`, `less_divided`: As those of
+    ``Model``, of one layer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,6 +194,9 @@ class Model:
     """Size of the output layer; 0 if it is the embedding."""
     cached_elsewhere: tuple[CachedLayers, ...] = ()
     """What other stages of a pipeline cache, if this is one of them."""
+    shared_expert_bytes: int = 0
+    """Size of shared experts, and of other networks that vLLM holds whole with them
+    (``weight_rules.holds_shared_experts_whole``); 0 if it divides them."""
     least_expert_part: int = 0
     """Width to which vLLM pads a device's part of an expert that is divided; 0 if it does not."""
     cache: CacheSettings = CacheSettings()
@@ -258,13 +263,16 @@ class Model:
         padding: ExpertPadding | None = None,
         *,
         whole_experts: bool = False,
+        whole_shared_experts: bool = False,
     ) -> float:
         """Bytes of weights on one device.
 
         ::
 
-            experts  = routed experts, rounded up to whole tiles of the kernel, / (TP * DP)
+            experts  = routed experts, rounded up to whole tiles of the kernel, / (TP * DP);
+                       whole experts are rounded up to a number of them
             limited  = each of `less_divided` / its most parts, or / TP if that is less
+            shared   = shared experts / TP, or whole
             others   = everything else / TP
 
         Parameters
@@ -277,6 +285,9 @@ class Model:
             How the engine pads experts (``expert_padding`` in ``weight_rules``); None if it does not.
         whole_experts
             Whether a device holds whole experts, as with expert parallelism, instead of a part of each.
+        whole_shared_experts
+            Whether each device holds shared experts whole (``holds_shared_experts_whole`` in
+            ``weight_rules``).
         """
         size = tensor_parallel_size
         parts = 1 if whole_experts else size * data_parallel_size
@@ -286,10 +297,16 @@ class Model:
             width = max(own, padding.least_width if parts > 1 else 0)
             padded = _multiple(self.hidden_size, padding.hidden) * _multiple(width, padding.width)
             tiles = padded / (self.hidden_size * own)
-        experts = tiles * self.expert_weight_bytes / data_parallel_size / size
+        ranks = size * data_parallel_size
+        share = 1 / ranks
+        if whole_experts and self.experts:
+            share = math.ceil(self.experts / ranks) / self.experts
+        experts = tiles * self.expert_weight_bytes * share
         limited = sum(each.bytes / min(size, each.parts) for each in self.less_divided)
-        others = self.weight_bytes - self.expert_weight_bytes - sum(each.bytes for each in self.less_divided)
-        return others / size + limited + experts
+        shared = self.shared_expert_bytes / (1 if whole_shared_experts else size)
+        counted = self.expert_weight_bytes + self.shared_expert_bytes
+        others = self.weight_bytes - counted - sum(each.bytes for each in self.less_divided)
+        return others / size + limited + shared + experts
 
     def stored_as(self, stored_type: str) -> Model:
         """Return the model with its projections in another type; itself if it is not published in 16 bits.
@@ -353,6 +370,7 @@ def _stored(weights: Model | LayerType, kept: float) -> dict[str, Any]:
     return {
         "weight_bytes": weights.weight_bytes - math.floor(weights.matrix_parameters * saved),
         "expert_weight_bytes": math.ceil(weights.expert_weight_bytes * kept),
+        "shared_expert_bytes": math.ceil(weights.shared_expert_bytes * kept),
         "less_divided": tuple(
             replace(each, matrix_bytes=math.ceil(each.matrix_bytes * kept)) for each in weights.less_divided
         ),

@@ -122,6 +122,7 @@ def _each(model: Model, count: int) -> LayerType:
     return LayerType(
         weight_bytes=max(0, inside) // count,
         expert_weight_bytes=model.expert_weight_bytes // count,
+        shared_expert_bytes=model.shared_expert_bytes // count,
         matrix_parameters=model.matrix_parameters // count,
         less_divided=tuple(
             LessDivided(each.parts, each.matrix_bytes // count, each.other_bytes // count)
@@ -171,6 +172,7 @@ def _stage(
         ),
         weight_bytes=weights,
         expert_weight_bytes=sum(each.expert_weight_bytes for each in own),
+        shared_expert_bytes=sum(each.shared_expert_bytes for each in own),
         matrix_parameters=sum(each.matrix_parameters for each in own),
         less_divided=tuple(LessDivided(parts, *sizes) for parts, sizes in sorted(limited.items())),
         vision=vision,

@@ -60,3 +60,19 @@ def expert_padding(model: Model, use: CacheUse) -> ExpertPadding | None:
     if model.weight_type != "mxfp4" or use.rule == "every token":
         return None
     return _SGLANG_MXFP4_BLACKWELL if use.capability.startswith("10.") else _SGLANG_MXFP4
+
+
+def holds_shared_experts_whole(use: CacheUse, data_parallel_size: int) -> bool:
+    """Whether each device holds shared experts whole, because each computes them for some of the tokens.
+
+    vLLM does with expert parallelism over several devices in each of several ranks, and its usual
+    ``all2all_backend`` (``use_sequence_parallel_moe`` in ``config/parallel.py`` of 0.31.0).
+
+    Parameters
+    ----------
+    use
+        How the engine is started.
+    data_parallel_size
+        Ranks that share the experts.
+    """
+    return use.rule == "vllm" and use.whole_experts and min(use.tensor_parallel_size, data_parallel_size) > 1

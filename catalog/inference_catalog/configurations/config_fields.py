@@ -161,9 +161,15 @@ class Architecture:
     """Whether ``audio_config`` describes a conformer. Every device holds it whole."""
     least_expert_part: int = 0
     """As in ``Model``; 0 if experts are not padded."""
+    whole_with_ranks: Literal["none", "shared", "networks"] = "none"
+    """What vLLM's class does not divide where ``weight_rules.holds_shared_experts_whole``: nothing, shared
+    experts, or also networks without experts (``disable_tp=is_sequence_parallel`` in its file)."""
     states_per_request: int = 0
     page_alignment: int = 0
     """`states_per_request`, `page_alignment`: As in ``CacheSettings``; 0 for its defaults."""
+    joined_kernels: bool = False
+    """Whether vLLM joins two kernels on compute capability 10.x, because all tokens of an image see each
+    other."""
     in_each_stage: Literal["ends", "embedding", "tables"] = "ends"
     """Tables that vLLM's class holds in each stage of a pipeline. ``ends``: none, the first stage has the
     embedding, and the last one the output layer; ``embedding``: the embedding; ``tables``: both."""

@@ -107,7 +107,7 @@ def describe(configuration: object, exported: object = None) -> dict[str, Any]:
     encoders = (vision.parameters if vision else 0) + of_audio
     of_encoders = _PLAIN_BYTES * ((vision.whole_parameters if vision else 0) + of_audio)
     total = modules.total + encoders
-    cache = cache_settings(architecture, cached_type(whole, of_export))
+    cache = cache_settings(architecture, cached_type(whole, of_export), shape.heads.size)
     least = architecture.least_expert_part
     return {
         "architecture": architecture.name,
@@ -131,6 +131,7 @@ def describe(configuration: object, exported: object = None) -> dict[str, Any]:
         "quantisation_method": quantisation_method(whole, of_export) if sizes.scheme is not PLAIN else "",
         "weight_bytes": sizes.total + _PLAIN_BYTES * encoders,
         "expert_weight_bytes": sizes.experts,
+        **({"shared_expert_bytes": sizes.shared} if sizes.shared else {}),
         "less_divided": [
             {
                 "parts": each.parts,

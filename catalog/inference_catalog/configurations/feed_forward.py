@@ -99,7 +99,9 @@ def feed_forward_part(
         path = architecture.feed_forward if kind == "dense" else architecture.dense_path
         several = architecture.attention_modules
         for number in range(several):
-            found += _network(f"{path}.{number}" if several > 1 else path, hidden * width, architecture)
+            module = f"{path}.{number}" if several > 1 else path
+            is_shared = architecture.whole_with_ranks == "networks" and experts is not None
+            found += _network(module, hidden * width, architecture, is_shared=is_shared)
         biases = width + hidden if architecture.has_biases else 0
     if experts is None or not has_experts:
         return LayerPart(tuple(found), biases)
@@ -110,7 +112,8 @@ def feed_forward_part(
         shared = f"{path}{architecture.shared_expert}"
         if "." in architecture.shared_expert:
             shared = architecture.shared_expert.removeprefix(".")
-        found += _network(shared, hidden * experts.shared_width, architecture)
+        is_shared = architecture.whole_with_ranks != "none"
+        found += _network(shared, hidden * experts.shared_width, architecture, is_shared=is_shared)
     router = (experts.count + experts.empty) * hidden * (2 if architecture.wide_router else 1)
     whole = router + (hidden if architecture.shared_expert_gate else 0)
     divided = experts.count * (2 * experts.width + hidden) if architecture.expert_bias else 0
@@ -123,14 +126,19 @@ def feed_forward_part(
 
 
 def _network(
-    path: str, parameters: int, architecture: Architecture, *, is_expert: bool = False
+    path: str,
+    parameters: int,
+    architecture: Architecture,
+    *,
+    is_expert: bool = False,
+    is_shared: bool = False,
 ) -> list[WeightModule]:
     start = f"{path}." if path else ""
     if is_expert and architecture.feed_forward == "block_sparse_moe":
         names: tuple[str, ...] = ("w1", "w3", "w2")
     else:
         names = ("gate_proj", "up_proj", "down_proj") if architecture.gated else ("up_proj", "down_proj")
-    return [WeightModule(f"{start}{name}", parameters, is_expert) for name in names]
+    return [WeightModule(f"{start}{name}", parameters, is_expert, is_shared=is_shared) for name in names]
 
 
 def _widths(fields: ConfigFields, layers: int) -> tuple[int, ...]:

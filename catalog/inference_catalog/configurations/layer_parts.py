@@ -20,6 +20,8 @@ class WeightModule:
     """Whether it belongs to routed experts."""
     parts: int = 0
     """Most parts into which tensor parallelism divides it, such as KV heads; 0 if as many as devices."""
+    is_shared: bool = False
+    """Whether it belongs to what ``Model.shared_expert_bytes`` counts."""
     is_output: bool = False
     """Whether it is the output layer, which stays in 16 bits unless a list of layers names it."""
 

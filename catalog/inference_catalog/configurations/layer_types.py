@@ -48,6 +48,7 @@ def _layer(weights: WeightModules, cached: list[int], scheme_of: SchemeOf) -> di
         "weight_bytes": sizes.total,
         "cached": cached,
         "expert_weight_bytes": sizes.experts,
+        "shared_expert_bytes": sizes.shared,
         "matrix_parameters": sum(each.parameters for each in weights.matrices),
         "less_divided": [
             {"parts": each.parts, "matrix_bytes": each.matrix_bytes}

@@ -114,6 +114,8 @@ class WeightSizes:
     """Bytes of all weights of the language model."""
     experts: int
     """Bytes of routed experts."""
+    shared: int
+    """``Model.shared_expert_bytes``."""
     less_divided: tuple[LessDivided, ...]
     """What is divided into at most some number of parts."""
     output: int
@@ -122,7 +124,7 @@ class WeightSizes:
 
 def weight_sizes(modules: WeightModules, scheme_of: SchemeOf) -> WeightSizes:
     """Add up the weights of a model."""
-    total, experts = float(_PLAIN_BYTES * modules.other_parameters), 0.0
+    total, experts, shared = float(_PLAIN_BYTES * modules.other_parameters), 0.0, 0.0
     parts: dict[int, float] = {1: 0.0}
     parameters: dict[WeightScheme, int] = {}
     for module in modules.matrices:
@@ -130,6 +132,7 @@ def weight_sizes(modules: WeightModules, scheme_of: SchemeOf) -> WeightSizes:
         size = module.parameters * scheme.bytes_per_weight
         total += size
         experts += size if module.is_expert else 0
+        shared += size if module.is_shared and not module.parts else 0
         parts[module.parts] = parts.get(module.parts, 0.0) + size
         parameters[scheme] = parameters.get(scheme, 0) + module.parameters
     output = modules.output.parameters * scheme_of(modules.output).bytes_per_weight
@@ -142,7 +145,7 @@ def weight_sizes(modules: WeightModules, scheme_of: SchemeOf) -> WeightSizes:
         for number, size in sorted(parts.items())
         if number
     )
-    return WeightSizes(maximum, round(total), round(experts), less_divided, round(output))
+    return WeightSizes(maximum, round(total), round(experts), round(shared), less_divided, round(output))
 
 
 def read_scheme(whole: ConfigFields, exported: ConfigFields | None) -> SchemeOf:

@@ -9,7 +9,7 @@ from inference_blueprints.serving.estimates.request_estimates import HeldTokens
 from inference_blueprints.serving.resolved import ResolvedWorkers
 from inference_catalog import Accelerator, Model, Pipeline
 from inference_catalog.cache_rules import CacheUse, mean_token_bytes, pool_block_bytes, request_bytes
-from inference_catalog.weight_rules import copied_bytes, expert_padding
+from inference_catalog.weight_rules import copied_bytes, expert_padding, holds_shared_experts_whole
 from inference_contracts.records import dataclass
 
 RESERVED_BYTES = 3584 * 1024**2
@@ -191,6 +191,7 @@ def estimate_memory(
             data_parallel_size,
             expert_padding(model, used),
             whole_experts=used.whole_experts,
+            whole_shared_experts=holds_shared_experts_whole(used, data_parallel_size),
         )
         + copied_bytes(model, used)
     )

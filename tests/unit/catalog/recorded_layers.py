@@ -16,6 +16,8 @@ FACTS = {"answer_format": None, "gated": False, "licence": "MIT", "source": "a t
 GROUPS = ("catalogue", "classes", "heldOut")
 #: Models of the catalogue, with further arguments of the engine.
 WITH_ARGUMENTS = ("blocks", "experts", "states")
+#: Its ``modules_to_not_convert`` names no module that holds weights, but ``model.vision_tower``.
+NAMES_A_WHOLE_PART = "mistralai/Devstral-Small-2-24B-Instruct-2512"
 
 
 @cache
@@ -39,10 +41,24 @@ def recorded(group: str) -> list[dict[str, Any]]:
 @cache
 def counted(group: str, name: str) -> catalog.Model:
     """Return a model as the catalogue counts it."""
-    if group in ("catalogue", *WITH_ARGUMENTS):
+    if group in ("catalogue", *WITH_ARGUMENTS) or (group == "ranks" and name in catalog.models()):
         return catalog.model(name)
-    described = describe(configurations(group)[name]["configuration"])
+    described = describe(configurations("classes" if group == "ranks" else group)[name]["configuration"])
     return model_entry(name, described | FACTS, Path("model.json"))
+
+
+def published_weights(case: dict[str, Any]) -> int:
+    """Return the bytes that vLLM allocates, with a vision part that is published in 16 bits in 16 bits.
+
+    vLLM compares the list of a file in FP8 with whole names of modules (``is_layer_skipped`` in
+    ``layers/quantization/utils/quant_utils.py`` of 0.31.0), so the name of a part keeps nothing in 16 bits.
+    In the format of ``params.json``, which vLLM prefers where both files are, the same part is in 16 bits
+    (``get_config`` in ``transformers_utils/config.py``, ``VisionTransformer`` in ``models/pixtral.py``).
+    """
+    if case["name"] != NAMES_A_WHOLE_PART:
+        return int(case["weights"])
+    language = catalog.model(case["name"]).matrix_parameters // int(case["tp"])
+    return int(case["weights"]) + int(case["weight_types"]["float8_e4m3fn"]) - language
 
 
 def case_name(value: object) -> str:

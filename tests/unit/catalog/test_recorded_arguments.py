@@ -1,6 +1,7 @@
 """Arguments of vLLM that divide experts, or that change states, are counted as its own classes take them.
 
-`scripts/record_model_layers.py` wrote vLLM's answers for some models of the catalogue.
+`scripts/record_model_layers.py` wrote vLLM's answers for some models of the catalogue, and for one of each
+class with experts.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from typing import Any
 import pytest
 
 from inference_catalog.cache_rules import CacheUse, request_bytes
-from inference_catalog.weight_rules import expert_padding
+from inference_catalog.weight_rules import expert_padding, holds_shared_experts_whole
 from tests.unit.catalog.recorded_layers import case_name, cases, counted
 
 #: vLLM schedules a step while another runs.
@@ -32,29 +33,16 @@ def use_of(case: dict[str, Any]) -> CacheUse:
     )
 
 
-def holds_shared_experts_whole(case: dict[str, Any]) -> bool:
-    """Whether vLLM divides no shared experts (``use_sequence_parallel_moe`` in ``config/parallel.py``).
-
-    This is not counted: with DeepSeek-V3.2 on 4 devices of 4 ranks, a device then holds 6 % more.
-    """
-    arguments = case["arguments"]
-    return (
-        bool(arguments.get("enable_expert_parallel"))
-        and min(case["tp"], arguments.get("data_parallel_size", 1)) > 1
-    )
-
-
-COUNTED = [(group, case) for group, case in cases(("experts",)) if not holds_shared_experts_whole(case)]
-
-
-@pytest.mark.parametrize(("group", "case"), COUNTED, ids=case_name)
+@pytest.mark.parametrize(("group", "case"), cases(("experts", "ranks")), ids=case_name)
 def test_devices_hold_the_experts_that_vllm_gives_them(group: str, case: dict[str, Any]) -> None:
     model, use = counted(group, case["name"]), use_of(case)
+    ranks = case["arguments"].get("data_parallel_size", 1)
     held = model.rank_weight_bytes(
         case["tp"],
-        case["arguments"].get("data_parallel_size", 1),
+        ranks,
         expert_padding(model, use),
         whole_experts=use.whole_experts,
+        whole_shared_experts=holds_shared_experts_whole(use, ranks),
     )
     assert held == pytest.approx(case["weights"], rel=0.01)
 
