@@ -138,11 +138,11 @@ def test_what_cannot_be_counted_is_refused_and_writes_nothing(
 
 def test_a_class_that_is_not_counted_is_taken_with_its_layers(file: Path, tmp_path: Path) -> None:
     """The refusal shows what to give; with it, the same command writes an entry that a blueprint uses."""
-    file.write_text(json.dumps(CONFIGURATION | {"architectures": ["HrmTextForCausalLM"]}))
+    file.write_text(json.dumps(CONFIGURATION | {"architectures": ["PanguProMoEV2ForCausalLM"]}))
     refused = add("--name", "acme/Acme-8B")
     assert refused.code != 0
     shown = '[{"count": 36, "kind": "full", "kvHeads": 8, "headSize": 128}]'
-    assert "'HrmTextForCausalLM', which is not counted here; vllm " in refused.err
+    assert "'PanguProMoEV2ForCausalLM', which is not counted here; vllm " in refused.err
     assert shown in refused.err
     assert "--layers layers.json --weights-gib GIB`" in refused.err
     (tmp_path / "layers.json").write_text(shown)
