@@ -296,9 +296,14 @@ class Vllm(ServingEngine):
         """Return whether vLLM's hybrid manager of the KV cache is on.
 
         Some connectors switch it off (``config/vllm.py`` of vLLM 0.31.0). With any, every layer counts whole.
+        So do a draft and layers for multi-token prediction where layers attend in chunks (Llama 4). Without
+        them, chunks are freed: ``VLLM_ALLOW_CHUNKED_LOCAL_ATTN_WITH_HYBRID_KV_CACHE`` is on unless it is set.
         """
         switched_off = resolved.model.engine.arguments.get("disable-hybrid-kv-cache-manager")
-        return not (switched_off or kv_transfer(resolved) or resolved.model.kv_cache)
+        speculation = resolved.model.speculation
+        guesses = speculation and (speculation.mtp or speculation.eagle)
+        chunks = any(each.kind == "chunk" for each in resolved.shape.cached_layers)
+        return not (switched_off or kv_transfer(resolved) or resolved.model.kv_cache or (guesses and chunks))
 
     def usable_cache_share(self, resolved: ResolvedWorkers) -> float:
         return kv_cache.filled_part(resolved)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -18,6 +19,7 @@ from inference_blueprints.serving.performance import speeds
 from inference_blueprints.serving.plan import build_plan
 from inference_blueprints.serving.resolved import resolve
 from inference_blueprints.spec.types import Blueprint
+from inference_catalog.cache_rules import request_bytes
 
 Make = Callable[..., Blueprint]
 
@@ -154,6 +156,33 @@ def test_vllm_keeps_only_the_window_of_a_request(make_blueprint: Make) -> None:
 def test_windows_count_whole_where_vllm_may_keep_them(changes: dict[str, Any], make_blueprint: Make) -> None:
     model = catalog.model("openai/gpt-oss-20b")
     assert memory(make_blueprint(**GPT_OSS, **changes)).kv_bytes_per_token == model.kv_bytes_per_token()
+
+
+LLAMA_4: dict[str, Any] = {
+    "instance_types": ["p5.48xlarge"],
+    "weights": {"huggingFace": "meta-llama/Llama-4-Scout-17B-16E-Instruct", "revision": "main"},
+    "workload": {"inputTokens": 99_000, "outputTokens": 1000, "peakRequestsPerSecond": 0.1},
+}
+
+
+@pytest.mark.parametrize(
+    ("changes", "frees"),
+    [
+        ({}, True),
+        ({"speculation": {"nGram": {}}}, True),
+        ({"speculation": {"eagle": {"huggingFace": "acme/Scout-Eagle", "revision": "a" * 40}}}, False),
+    ],
+)
+def test_vllm_frees_chunks_unless_a_draft_guesses(
+    changes: dict[str, Any], *, frees: bool, make_blueprint: Make
+) -> None:
+    """``config/vllm.py`` and ``envs.py`` of 0.31.0. Three quarters of the layers have chunks of 8,192."""
+    model = catalog.model("meta-llama/Llama-4-Scout-17B-16E-Instruct")
+    demand = memory(make_blueprint(**LLAMA_4, **changes)).demand
+    assert demand is not None
+    assert demand.use.frees_windows is frees
+    whole = request_bytes(model, replace(demand.use, frees_windows=False), 100_000)
+    assert (request_bytes(model, demand.use, 100_000) < 0.5 * whole) is frees
 
 
 def test_every_method_of_speculation_has_an_engine() -> None:
