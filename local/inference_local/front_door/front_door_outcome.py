@@ -76,6 +76,8 @@ class FrontDoorOutcome:
     """What of `spent_usd` no usage record has: a killed replica takes the lines of its log that Envoy has not
     written yet. The ledger has the reservations of these requests. Below zero if requests that the replica
     did not finish were charged as reserved, for more than they had cost."""
+    reserved_usd: float
+    """What the usage records of requests that were charged as reserved have."""
     recorded_usd: float
     """What the requests of all other teams cost, by the usage records. No replica was killed meanwhile."""
     counted_usd: float | None
@@ -115,7 +117,7 @@ class FrontDoorOutcome:
             "cut streams were not charged": self.cut_streams_charged < self.cut_streams,
             "cut streams were not charged to the chunk": self._is_off_by_chunks(),
             "records and models count differently": self._differ(),
-            "more was recorded than spent": self.unrecorded_usd < -_EQUAL_SHARE * self.spent_usd,
+            "more was recorded than spent": self._has_too_much(),
             "conversations moved": canary is not None and canary.moved > 0,
             "urgent requests were refused": shed is not None and shed.urgent_refused > 0,
             "nothing was refused while the model was full": shed is not None and not shed.low_refused,
@@ -126,6 +128,10 @@ class FrontDoorOutcome:
     def is_bad(self) -> bool:
         """Whether something went wrong."""
         return bool(self.faults)
+
+    def _has_too_much(self) -> bool:
+        """Return whether the records of finished requests have more than was spent."""
+        return self.unrecorded_usd + self.reserved_usd < -_EQUAL_SHARE * self.spent_usd
 
     def _is_off_by_chunks(self) -> bool:
         """Return whether cut streams were charged for more than a chunk each beside what was generated."""

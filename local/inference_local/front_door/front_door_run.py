@@ -276,6 +276,7 @@ def outcome_of(
     limit = scenario.spender.limit_nano / NANO if scenario.spender else 0.0
     spender = scenario.spender.asked.team if scenario.spender else ""
     spent = sum(_usd(each, prices) for each in result.spending)
+    of_spender = [each for each in records.values() if each.team == spender]
     steady = None
     if counters is not None:
         before, middle, after = counters
@@ -295,8 +296,8 @@ def outcome_of(
         ledger_usd=ledger_nano / NANO,
         limit_usd=limit,
         overspend_usd=max(0.0, spent - limit) if scenario.spender else 0.0,
-        unrecorded_usd=spent
-        - sum(each.cost_nano for each in records.values() if each.team == spender) / NANO,
+        unrecorded_usd=spent - sum(each.cost_nano for each in of_spender) / NANO,
+        reserved_usd=sum(each.cost_nano for each in of_spender if each.basis == "reservation") / NANO,
         recorded_usd=sum(each.cost_nano for each in records.values() if each.team != spender) / NANO,
         counted_usd=steady,
         cut_streams=len(result.cut),

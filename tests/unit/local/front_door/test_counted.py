@@ -116,6 +116,12 @@ def test_what_a_killed_replica_did_not_record_is_told_apart() -> None:
     assert found.recorded_usd == pytest.approx(2600 / 1e9)
 
 
+def test_what_was_charged_as_reserved_is_told_apart() -> None:
+    cut = replace(record("1", team="research"), basis="reservation", cost_nano=9000)
+    found = outcome(LoadResult(), cut, record("2", team="research"), record("3", team="shop"))
+    assert found.reserved_usd == pytest.approx(9000 / 1e9)
+
+
 def test_without_counters_the_clients_count() -> None:
     found = outcome(LoadResult(spending=[answer("1"), answer("2")]))
     assert found.spent_usd == pytest.approx(2 * 2600 / 1e9)

@@ -40,6 +40,7 @@ OUTCOME = FrontDoorOutcome(
     limit_usd=0.002,
     overspend_usd=0.0,
     unrecorded_usd=0.00001,
+    reserved_usd=0.0,
     recorded_usd=0.011,
     counted_usd=0.011,
     cut_streams=20,
@@ -125,6 +126,12 @@ def test_the_terminal_says_it_all_at_any_width(report: Any, width: int) -> None:
     ):
         assert expected in text
     assert "Not as it should be" not in text
+
+
+def test_cut_answers_that_were_charged_as_reserved_are_no_fault() -> None:
+    cut = dataclasses.replace(OUTCOME, unrecorded_usd=-0.00003, reserved_usd=0.00003)
+    assert cut.faults == ()
+    assert dataclasses.replace(cut, reserved_usd=0.000001).faults == ("more was recorded than spent",)
 
 
 def test_no_negative_sum_is_shown() -> None:

@@ -231,6 +231,7 @@ _FRONT_DOOR = _object(
     limitUsd=_NUMBER,
     overspendUsd=_NUMBER,
     unrecordedUsd=_NUMBER,
+    reservedUsd=_NUMBER,
     recordedUsd=_NUMBER,
     countedUsd=_NUMBER_OR_NULL,
     cutStreams=_COUNT,
