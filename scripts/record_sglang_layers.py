@@ -2,8 +2,8 @@
 
     .venv/bin/python scripts/record_sglang_layers.py GROUP [--only NAME] [--packages FOLDER]
 
-GROUP is catalogue, classes or heldOut, as of `record_model_layers.py`. Each writes
-``tests/unit/catalog/recorded_sglang/GROUP.json``.
+GROUP is catalogue, classes or heldOut, as of `record_model_layers.py`, or fourDevices: entries whose heads 8
+devices cannot divide. Each writes ``tests/unit/catalog/recorded_sglang/GROUP.json``.
 
 SGLang runs with the Python and PyTorch of vLLM's environment, which `record_model_layers.py` installs. Its
 wheel and the packages that it needs besides go to FOLDER, by default a new one (230 MB). What only a machine
@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -32,6 +33,7 @@ GROUPS: Mapping[str, Group] = {
     "catalogue": Group(("9.0",), (1, 8), ("auto", "fp8_e4m3")),
     "classes": Group(("9.0",), (1, 8), ("auto",)),
     "heldOut": Group(("9.0",), (1, 8), ("auto", "fp8_e4m3")),
+    "fourDevices": Group(("9.0",), (4,), ("auto",), names=r"google/gemma-4-E.B-it"),
 }
 #: What SGLang 0.5.21 requires in a release of its own, and what vLLM's environment does not have.
 _PACKAGES = (
@@ -60,6 +62,8 @@ def main() -> None:
     options.add_argument("--only", metavar="NAME", help="a pattern of names to record again")
     options.add_argument("--packages", type=Path, metavar="FOLDER", help="keep the installed packages here")
     chosen = options.parse_args()
+    group = GROUPS[chosen.group]
+    models = models_of("catalogue" if chosen.group == "fourDevices" else chosen.group)
     release, python = required_engine_version("sglang"), VLLM.python(print)
     with tempfile.TemporaryDirectory(prefix="sglang-") as temporary:
         folder = chosen.packages or Path(temporary)
@@ -71,8 +75,8 @@ def main() -> None:
             RECORDED / f"{chosen.group}.json",
             f"sglang {release}",
             # Arguments of a model are those of vLLM.
-            [model | {"arguments": {}} for model in models_of(chosen.group)],
-            lambda models: record(program, models, GROUPS[chosen.group], environment),
+            [model | {"arguments": {}} for model in models if re.fullmatch(group.names, model["name"])],
+            lambda models: record(program, models, group, environment),
             chosen.only,
         )
 

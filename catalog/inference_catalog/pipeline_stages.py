@@ -15,6 +15,7 @@ from types import MappingProxyType
 from inference_catalog.cache_rules import CacheRule
 from inference_catalog.catalogue import shipped
 from inference_catalog.model import LAYER_LETTERS, LayerType, LessDivided, Model
+from inference_catalog.weight_rules import whole_bytes
 from inference_contracts.records import dataclass
 
 _PLAIN_BYTES = 2
@@ -23,7 +24,9 @@ _PLAIN_BYTES = 2
 def stages_of(
     model: Model, count: int, rule: CacheRule, sizes: Sequence[int] | None = None
 ) -> tuple[Model, ...]:
-    """Return the stages of a model, from the first to the last. One stage is the model itself.
+    """Return the stages of a model, from the first to the last, as the engine holds them.
+
+    One stage is the model itself, unless the engine holds more of it whole than vLLM.
 
     Layers that guess tokens belong to no stage here: speculation needs one stage.
 
@@ -38,15 +41,21 @@ def stages_of(
     sizes
         Layers of each stage, if the engine is told so.
     """
+    more = whole_bytes(model, rule)
     if count == 1:
-        return (model,)
+        return (_with_whole(model, more),)
     layers = _layers(model)
     found, start = [], 0
     for stage, size in enumerate(sizes or _SIZES[rule](len(layers), count)):
         place = _Place(stage == 0, stage == count - 1)
         found.append(_stage(model, place, layers[start : start + size], layers, rule))
         start += size
-    return tuple(found)
+    return (_with_whole(found[0], more), *found[1:])
+
+
+def _with_whole(model: Model, more: int) -> Model:
+    """Return a model whose devices hold so many bytes more whole."""
+    return replace(model, less_divided=(*model.less_divided, LessDivided(1, 0, more))) if more else model
 
 
 @dataclass(frozen=True, slots=True)

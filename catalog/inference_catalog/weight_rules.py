@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from inference_catalog.cache_rules import CacheUse
-from inference_catalog.model import ExpertPadding, Model
+from inference_catalog.cache_rules import CacheRule, CacheUse
+from inference_catalog.model import LAYER_LETTERS, ExpertPadding, LayerType, Model
 
 #: Multiples of the hidden size and of the width of an expert's part: of Marlin's and TensorRT-LLM's kernels
 #: in vLLM, which are the largest (``mxfp4_round_up_hidden_size_and_intermediate_size`` in
@@ -28,17 +28,34 @@ _DIVIDED_ENCODER = frozenset({"Gemma4ForConditionalGeneration"})
 _PLAIN_BYTES = 2
 
 
-def copied_bytes(model: Model, use: CacheUse) -> float:
-    """Return what a device holds besides its part because SGLang divides some parts in another way than vLLM.
+def whole_bytes(model: Model, rule: CacheRule) -> int:
+    """Return how many bytes more a device holds whole than with vLLM, less those that the engine divides.
 
-    Each stage of a pipeline counts with an embedding.
+    Entries say what vLLM's classes hold whole. SGLang holds the embeddings of some classes whole, and divides
+    the encoders of some. Both are in the first stage.
+
+    Parameters
+    ----------
+    model
+        All stages of a model.
+    rule
+        Engine that runs it.
     """
-    if use.rule != "sglang" or model.architecture not in _WHOLE_EMBEDDING:
+    if rule != "sglang" or model.architecture not in _WHOLE_EMBEDDING:
         return 0
-    copied = _PLAIN_BYTES * model.vocabulary_size * model.hidden_size
-    if model.vision and model.architecture in _DIVIDED_ENCODER:
-        copied -= model.vision.weight_bytes
-    return copied * (1 - 1 / use.tensor_parallel_size)
+    encoders = model.vision.weight_bytes if model.vision else 0
+    tables = _PLAIN_BYTES * model.vocabulary_size * model.hidden_size
+    if len(model.layer_order) == model.layers:
+        # An encoder of sound is in no field: vLLM holds it whole, outside of the layers.
+        layers = [model.layer_types[LAYER_LETTERS.index(letter)] for letter in model.layer_order]
+        encoders = max(encoders, _whole(model) - sum(map(_whole, layers)))
+        inside = sum(each.weight_bytes for each in layers)
+        tables = model.weight_bytes - model.output_bytes - inside - encoders
+    return tables - (encoders if model.architecture in _DIVIDED_ENCODER else 0)
+
+
+def _whole(weights: Model | LayerType) -> int:
+    return sum(each.bytes for each in weights.less_divided if each.parts == 1)
 
 
 def expert_padding(model: Model, use: CacheUse) -> ExpertPadding | None:

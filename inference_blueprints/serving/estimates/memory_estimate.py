@@ -9,7 +9,7 @@ from inference_blueprints.serving.estimates.request_estimates import HeldTokens
 from inference_blueprints.serving.resolved import ResolvedWorkers
 from inference_catalog import Accelerator, Model, Pipeline
 from inference_catalog.cache_rules import CacheUse, mean_token_bytes, pool_block_bytes, request_bytes
-from inference_catalog.weight_rules import copied_bytes, expert_padding, holds_shared_experts_whole
+from inference_catalog.weight_rules import expert_padding, holds_shared_experts_whole
 from inference_contracts.records import dataclass
 
 RESERVED_BYTES = 3584 * 1024**2
@@ -141,7 +141,7 @@ def estimate_memory(
     ::
 
         total      = accelerator memory * gpu_memory_utilization
-        weights    = weights of a device (``Model.rank_weight_bytes``, and ``copied_bytes`` of the engine)
+        weights    = weights of a device (``Model.rank_weight_bytes``)
         activation = 2 bytes * max_num_batched_tokens * attention heads * head size * (4 + 6 / TP)
                      (twice that with experts), plus buffers between the DP ranks:
                      2 * 2 bytes * DP * max_num_batched_tokens * hidden size when DP > 1
@@ -193,7 +193,6 @@ def estimate_memory(
             whole_experts=used.whole_experts,
             whole_shared_experts=holds_shared_experts_whole(used, data_parallel_size),
         )
-        + copied_bytes(model, used)
     )
     width = _activation_width(model, tensor_parallel_size, data_parallel_size)
     activation = math.ceil(_BYTES_PER_NUMBER * max_num_batched_tokens * width)

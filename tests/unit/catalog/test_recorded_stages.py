@@ -171,3 +171,16 @@ def test_requests_with_a_draft_take_what_vllm_admits_them_with(case: dict[str, A
 
 def test_every_draft_with_a_configuration_was_recorded() -> None:
     assert {case["draft"] for case in DRAFTED} == {"mtp", *configurations("drafts")}
+
+
+def test_sglang_holds_the_embedding_of_gemma_whole_and_divides_its_encoder_in_the_first_stage_alone() -> None:
+    """As ``is_first_rank`` in ``models/gemma4_causal.py`` and ``gemma4_mm.py`` of SGLang 0.5.21 decides."""
+    model = catalog.model("google/gemma-4-31B-it")
+    assert model.vision
+    as_vllm, as_sglang = (stages_of(model, 2, rule) for rule in ("every token", "sglang"))
+    embedding = 2 * model.vocabulary_size * model.hidden_size
+    more = [
+        sglang.rank_weight_bytes(8) - vllm.rank_weight_bytes(8)
+        for sglang, vllm in zip(as_sglang, as_vllm, strict=True)
+    ]
+    assert more == [pytest.approx((embedding - model.vision.weight_bytes) * 7 / 8, rel=0.001), 0]
