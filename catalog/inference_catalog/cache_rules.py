@@ -149,8 +149,8 @@ def _typed(layers: CachedLayers, use: CacheUse) -> CachedLayers:
 
     The first tensor of a state is that of a convolution. The others have its type unless they have one of
     their own (``MambaStateDtypeCalculator`` in ``layers/mamba/mamba_utils.py`` of vLLM). SGLang only has a
-    type of the others, ``mamba_ssm_dtype``: 32 bits unless the configuration has this field, which no entry
-    has with 16 (``mamba2_state_dtype`` in ``configs/mamba_utils.py``).
+    type of the others: 32 bits unless the model's file sets it (``mamba2_state_dtype`` in
+    ``configs/mamba_utils.py``).
     """
     if not layers.states:
         return layers
@@ -159,7 +159,7 @@ def _typed(layers: CachedLayers, use: CacheUse) -> CachedLayers:
 
     def typed(state: LayerState) -> LayerState:
         own = changed if state.bytes_per_value == first.bytes_per_value else state.bytes_per_value
-        if use.rule == "sglang":
+        if use.rule == "sglang" and not state.set_by_model:
             own = STATE_BYTES["float32"]
         return replace(state, bytes_per_value=STATE_BYTES.get(use.recurrent_type, own))
 

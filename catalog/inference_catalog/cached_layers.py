@@ -38,6 +38,8 @@ class LayerState:
     columns: int = 0
     """Columns of the values, if each token that is guessed in a step adds one in vLLM: those of a convolution
     (``num_spec`` in ``mamba_utils.py``). 0 if none is added."""
+    set_by_model: bool = False
+    """Whether the model's file sets a type of 16 bits as ``mamba_ssm_dtype``. Without it, SGLang takes 32."""
 
     def bytes_on_device(self, tensor_parallel_size: int, guessed_tokens: int = 0) -> int:
         """Return its bytes on one of so many devices, with so many more columns."""
@@ -150,6 +152,7 @@ _CAMEL = {
     "packedBytes": "packed_bytes",
     "bytesPerValue": "bytes_per_value",
     "groupValues": "group_values",
+    "setByModel": "set_by_model",
 }
 _SNAKE = {snake: camel for camel, snake in _CAMEL.items()}
 #: Largest number of a field.

@@ -19,6 +19,8 @@ from inference_catalog.cached_layers import (
     as_data,
     read_layers,
 )
+from inference_catalog.configurations.config_fields import ConfigFields
+from inference_catalog.configurations.mixers.mamba import recurrent_state
 from inference_catalog.weight_rules import expert_padding
 
 REQUESTS = json.loads(
@@ -176,6 +178,7 @@ def test_sglang_divides_the_pools_of_windows_by_a_ratio() -> None:
 
 
 STATE = CachedLayers(3, "state", states=(LayerState(1000, 4),))
+SHORT = CachedLayers(3, "state", states=(LayerState(1000, 2, set_by_model=True),))
 
 
 @pytest.mark.parametrize(("prefixes", "states"), [(True, 5), (False, 1)])
@@ -187,13 +190,26 @@ def test_sglang_keeps_states_in_nine_of_nineteen_parts(*, prefixes: bool, states
     assert request_bytes(model, use, 10**6) == pytest.approx(10**6 * 4 * 1.9, abs=1)
 
 
+@pytest.mark.parametrize(
+    ("given", "size"),
+    [({}, 4), ({"mamba_ssm_dtype": "bfloat16"}, 2), ({"mamba_ssm_cache_dtype": "bfloat16"}, 4)],
+)
+def test_sglang_keeps_states_in_32_bits_unless_the_model_s_file_sets_16(
+    given: dict[str, str], size: int
+) -> None:
+    state = recurrent_state(ConfigFields(given), 700)
+    model = model_of(CachedLayers(1, "state", states=(LayerState(300, 2), state)))
+    assert state_bytes(model, CacheUse(rule="sglang")) == 2 * 300 + size * 700
+    assert state_bytes(model, CacheUse(rule="vllm")) == 2 * 1000
+
+
 def test_groups_of_a_state_are_copied_to_devices_beyond_their_number() -> None:
     state = LayerState(800, 2, groups=2, group_values=10)
     assert [state.bytes_on_device(size) for size in (1, 2, 8)] == [1640, 820, 220]
 
 
 def test_layers_are_the_same_after_they_were_written() -> None:
-    layers = (*WINDOWED, STATE, CachedLayers(2, "latent", fixed_bytes=132, own=False))
+    layers = (*WINDOWED, STATE, SHORT, CachedLayers(2, "latent", fixed_bytes=132, own=False))
     assert read_layers(as_data(layers)) == layers
 
 

@@ -6,7 +6,7 @@ from inference_catalog.cached_layers import CachedLayers, LayerState
 from inference_catalog.configurations.config_fields import Architecture, ConfigFields
 from inference_catalog.configurations.layer_kinds import AttentionKind
 from inference_catalog.configurations.layer_parts import LayerPart, matrices
-from inference_catalog.configurations.mixers.mamba import PLAIN_BYTES, state_bytes
+from inference_catalog.configurations.mixers.mamba import PLAIN_BYTES, recurrent_state
 
 
 def gated_delta(
@@ -27,7 +27,7 @@ def gated_delta(
     plain = 2 * heads * hidden + (2 * keys + values) * kernel + 2 * heads + size
     states = (
         LayerState((kernel - 1) * (2 * keys + values), PLAIN_BYTES, columns=kernel - 1),
-        LayerState(values * fields.number("linear_key_head_dim"), state_bytes(fields)),
+        recurrent_state(fields, values * fields.number("linear_key_head_dim")),
     )
     return LayerPart(found, plain, cached=(CachedLayers(1, "state", states=states),))
 

@@ -11,6 +11,7 @@ from inference_catalog.configurations.layer_parts import LayerPart, WeightModule
 
 PLAIN_BYTES = 2
 _TYPES = {"float32": 4, "bfloat16": 2, "float16": 2, "auto": 2}
+_SHORT_TYPES = ("bfloat16", "float16")
 
 
 def state_bytes(fields: ConfigFields) -> int:
@@ -20,6 +21,12 @@ def state_bytes(fields: ConfigFields) -> int:
     if given is not None and (not isinstance(given, str) or given not in _TYPES):
         fields.wrong(name, f"one of {', '.join(_TYPES)}")
     return _TYPES.get(str(given), PLAIN_BYTES)
+
+
+def recurrent_state(fields: ConfigFields, values: int) -> LayerState:
+    """Return the state that is no convolution's, of so many values."""
+    is_set = fields.value("mamba_ssm_dtype") in _SHORT_TYPES
+    return LayerState(values, state_bytes(fields), set_by_model=is_set)
 
 
 def mamba(fields: ConfigFields, architecture: Architecture, kind: AttentionKind, index: int) -> LayerPart:
@@ -42,7 +49,7 @@ def mamba(fields: ConfigFields, architecture: Architecture, kind: AttentionKind,
     )
     # The decay is in 32 bits.
     plain = inner * (kernel + 1) + inner + 2 * inner * state + inner
-    states = (LayerState((kernel - 1) * inner, PLAIN_BYTES), LayerState(inner * state, state_bytes(fields)))
+    states = (LayerState((kernel - 1) * inner, PLAIN_BYTES), recurrent_state(fields, inner * state))
     return LayerPart(found, plain, cached=(CachedLayers(1, "state", states=states),))
 
 
@@ -85,7 +92,7 @@ def mamba2(fields: ConfigFields, architecture: Architecture, kind: AttentionKind
             group_values=2 * (kernel - 1) * state,
             columns=kernel - 1,
         ),
-        LayerState(inner * state, state_bytes(fields)),
+        recurrent_state(fields, inner * state),
     )
     return LayerPart(found, plain, whole, (CachedLayers(1, "state", states=states),))
 
