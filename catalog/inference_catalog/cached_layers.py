@@ -155,8 +155,8 @@ _CAMEL = {
     "setByModel": "set_by_model",
 }
 _SNAKE = {snake: camel for camel, snake in _CAMEL.items()}
-#: Largest number of a field.
-_MAXIMUM = 10**9
+#: Largest number of a field, and of layers in a group.
+_MAXIMUM, _MOST_LAYERS = 10**9, 10**4
 #: Fields that each kind must have.
 _NEEDED: Mapping[str, tuple[str, ...]] = {
     "full": ("kv_heads", "head_size"),
@@ -209,6 +209,8 @@ def read_layers(value: object, place: str = "layers", *, camel: bool = False) ->
     found = tuple(each for each in layers if each is not None)
     if not problems and not any(each.own for each in found):
         problems.append(f"{place}: got only groups with own: false; at least one must be layers of its own")
+    if not problems and all(each.kind == "none" for each in found):
+        problems.append(f"{place}: got only groups of kind none; at least one must cache something")
     if problems:
         raise LayersError("\n".join(problems))
     return found
@@ -226,7 +228,7 @@ def _group(value: object, place: str, problems: list[str], *, camel: bool) -> Ca
         return None
     for name in _NEEDED[str(kind)]:
         if not given.get(name):
-            problems.append(f"{place}.{shown[name]}: is missing; layers of kind {kind} need it")
+            problems.append(f"{place}.{shown[name]}: is missing or 0; layers of kind {kind} need it")
     if kind in ("latent", "window") and not given.get("fixed_bytes") and not given.get("head_size"):
         problems.append(
             f"{place}: is without a size of its entries; give {shown['head_size']}"
@@ -271,8 +273,9 @@ def _fields_of(
             is_right, needed = isinstance(given, bool), "true or false"
         else:
             least = 0 if field.default == 0 else 1
-            is_right = isinstance(given, int) and not isinstance(given, bool) and least <= given <= _MAXIMUM
-            needed = f"a whole number from {least} to {_MAXIMUM}"
+            most = _MOST_LAYERS if field.name == "count" else _MAXIMUM
+            is_right = isinstance(given, int) and not isinstance(given, bool) and least <= given <= most
+            needed = f"a whole number from {least} to {most}"
         if not is_right:
             problems.append(f"{place}.{name}: got {str(given)[:60]!r}, must be {needed}")
         found[field.name] = given

@@ -80,7 +80,7 @@ def record(
     )
     print(
         f"wrote {target}; set `engine: {{{engine.name}: {{image: {{release: {engine.version}}}}}}}` on "
-        f"`direct` or `llmD` in a blueprint next to `{to}`"
+        f"{'`direct` or `llmD`' if engine.name == 'vllm' else '`direct`'} in a blueprint next to `{to}`"
     )
 
 

@@ -20,6 +20,8 @@ from inference_contracts.units import GIB
 #: Folder of entries, next to the blueprint.
 MODELS_FOLDER = "models"
 _MAX_BYTES = 8 * 1024**2
+#: Largest size of weights that is taken for one.
+_MOST_GIB = 100_000
 #: Name and type of the fields of a file.
 _FIELDS: Mapping[str, tuple[type, ...]] = {
     "name": (str,),
@@ -99,11 +101,13 @@ def _described(document: Mapping[str, Any]) -> dict[str, Any]:
     from inference_catalog.cached_layers import LayersError, read_layers
     from inference_catalog.configurations.given_model import describe_given
 
-    if layers is None or isinstance(weights, bool) or not weights or weights < 0:
+    is_number = isinstance(weights, int | float) and not isinstance(weights, bool)
+    if layers is None or not is_number or not 0 < weights <= _MOST_GIB:
         raise ModelConfigError(
             f"layers and weightsGib: got {'no' if layers is None else 'some'} layers and {weights!r} GiB, "
-            "must be both a list of layers and a number above 0, or neither; `blueprints models add` reads "
-            "the size from model.safetensors.index.json beside the config.json, or takes --weights-gib"
+            f"must be both a list of layers and a number above 0, at most {_MOST_GIB}, or neither; "
+            "`blueprints models add` reads the size from model.safetensors.index.json beside the config.json, "
+            "or takes --weights-gib"
         )
     try:
         found = read_layers(layers, camel=True)

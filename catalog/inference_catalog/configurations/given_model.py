@@ -14,7 +14,7 @@ from inference_catalog.configurations.layer_parts import WeightModule
 from inference_catalog.configurations.quantisation import quantisation_method, read_scheme
 from inference_catalog.configurations.weight_schemes import PLAIN
 
-_BILLION, _PLAIN_BYTES = 1e9, 2
+_BILLION, _PLAIN_BYTES, _LEAST_BYTES = 1e9, 2, 0.5
 
 _LAYERS = ("num_hidden_layers", "n_layer", "n_layers", "num_layers")
 _HEADS = ("num_attention_heads", "n_head", "n_heads")
@@ -77,9 +77,23 @@ def describe_given(
     heads = fields.number(*_HEADS, default=1)
     scheme = read_scheme(whole, None)(_USUAL_MATRIX)
     parameters = weight_bytes / scheme.bytes_per_weight
+    count, stated = (
+        sum(each.count for each in layers if each.own),
+        fields.number(*_LAYERS, default=0, minimum=0),
+    )
+    if stated and count != stated:
+        whole.report(
+            f"layers: got {count}, and the file has {stated}; give all of them: those without a cache as kind "
+            "none, and what a layer caches besides as a group with own: false"
+        )
     first = layers[0]
     hidden_size = fields.number(*_HIDDEN)
     vocabulary = fields.number("vocab_size", "padded_vocab_size")
+    if weight_bytes < vocabulary * hidden_size * _LEAST_BYTES:
+        whole.report(
+            f"weightsGib: got {weight_bytes / 2**30:.3g}, which is less than its table of tokens alone takes "
+            "in 4 bits"
+        )
     # The default of transformers' ``PretrainedConfig``.
     named = fields if fields.has("tie_word_embeddings") else whole
     is_tied = named.flag("tie_word_embeddings", default=True)
@@ -88,7 +102,7 @@ def describe_given(
         "architecture": configuration["architectures"][0],
         "parameters_billion": round(parameters / _BILLION, 2),
         "active_parameters_billion": round(parameters / _BILLION, 2),
-        "layers": sum(each.count for each in layers if each.own),
+        "layers": count,
         "hidden_size": hidden_size,
         "vocabulary_size": vocabulary,
         "attention_heads": heads,

@@ -24,9 +24,9 @@ def planned_argument_findings(resolved: ResolvedWorkers) -> Iterator[Finding]:
     Yields: An error for each argument that the release does not take as the plan gives it.
     """
     image, engine = resolved.model.engine.section.image, resolved.engine
-    if image is None or engine.on_dynamo:
-        return
     stack = STACKS[resolved.model.stack.chosen]
+    if image is None or engine.on_dynamo or engine.name not in stack.frameworks:
+        return  # another rule reports an engine that the stack does not run
     flags = stack.flags(engine)
     process = stack.workers(resolved)
     path = (*resolved.model_path, "engine", engine.name, "image", "release")

@@ -366,6 +366,7 @@ class ServingEngine(ABC):
         """
         arguments, names = resolved.model.engine.arguments, self.argument_names
         without, value = names.without_prefix_cache
+        block = arguments.get(names.block_size)
         speculation, shape = resolved.model.speculation, resolved.device_shape
         has_states = any(each.kind == "state" for each in shape.cached_layers)
         return CacheUse(
@@ -373,7 +374,9 @@ class ServingEngine(ABC):
             tensor_parallel_size=resolved.tensor_parallel_size,
             kv_type=self.kv_cache_type(resolved),
             capability=resolved.accelerator.compute_capability or "",
-            block=int(arguments.get(names.block_size, self.planned_block(resolved))),
+            block=block
+            if isinstance(block, int)
+            else self.planned_block(resolved),  # another rule reports it
             in_flight_tokens=self.steps_at_a_time(resolved) * step_tokens,
             prefix_caching=resolved.model.task != "embed" and arguments.get(without) != value,
             frees_windows=self.frees_windows(resolved),
