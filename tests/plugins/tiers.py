@@ -13,11 +13,11 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
-from pathlib import PurePath
+from pathlib import Path, PurePath
 from typing import Any, SupportsIndex
 
 import pytest
-from suites import BEFORE_RELEASE, MARKS, RELEASE_MARKS, ROOT, SUITES
+from suites import BEFORE_RELEASE, MARKS, RELEASE_MARKS, SUITES
 
 FIRST_TIER = ("tests/unit/", "tests/charts/", "tests/runtime/", "tests/templates/")
 #: Programs that end by themselves in a moment, and CDK's kernel (node). Some tests start `blueprints` itself.
@@ -77,7 +77,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 @pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Mark the tests before pytest selects by marks."""
     for item in items:
         if item.nodeid.startswith("tests/local/") and not _has_suite(item):
@@ -85,10 +85,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         of_release = any(item.get_closest_marker(name) for name in RELEASE_MARKS)
         if item.nodeid.partition("::")[0] in BEFORE_RELEASE and not of_release and not is_first_tier(item):
             item.add_marker("experimental")
-    _refuse_hidden_marks(items)
+    _refuse_hidden_marks(items, config.rootpath)
 
 
-def _refuse_hidden_marks(items: list[pytest.Item]) -> None:
+def _refuse_hidden_marks(items: list[pytest.Item], root: Path) -> None:
     """Refuse tests that the target of their suite would not run: it finds their files by the text."""
     for suite in SUITES:
         if suite.tier != "near a change" or suite.mark is None:
@@ -98,7 +98,7 @@ def _refuse_hidden_marks(items: list[pytest.Item]) -> None:
             for item in items
             if item.get_closest_marker(suite.mark) and not item.get_closest_marker("experimental")
         }
-        if hidden := sorted(file for file in files if not suite.has(ROOT, file)):
+        if hidden := sorted(file for file in files if not suite.has(root, file)):
             raise pytest.UsageError(
                 f"write pytest.mark.{suite.mark} into {', '.join(hidden)}, which have such tests"
             )

@@ -45,13 +45,13 @@ class Item:
 
 
 def test_only_waiting_tests_of_experimental_features_leave_the_suites_of_every_run(
-    monkeypatch: pytest.MonkeyPatch,
+    monkeypatch: pytest.MonkeyPatch, pytestconfig: pytest.Config
 ) -> None:
     """A test of the first tier, of a release or of another file that leaves its suite turns this red."""
     named = ("tests/local/test_a.py", "tests/runtime/test_a.py", "tests/llama/test_a.py")
     monkeypatch.setattr(tiers, "BEFORE_RELEASE", frozenset(named))
     # It reads files, which these tests have not.
-    monkeypatch.setattr(tiers, "_refuse_hidden_marks", lambda _: None)
+    monkeypatch.setattr(tiers, "_refuse_hidden_marks", lambda *_: None)
     items = [
         Item("tests/local/test_a.py"),
         Item("tests/runtime/test_a.py", "faults"),
@@ -59,7 +59,7 @@ def test_only_waiting_tests_of_experimental_features_leave_the_suites_of_every_r
         Item("tests/llama/test_a.py", "llama"),
         Item("tests/local/test_b.py"),
     ]
-    tiers.pytest_collection_modifyitems(cast("list[pytest.Item]", items))
+    tiers.pytest_collection_modifyitems(pytestconfig, cast("list[pytest.Item]", items))
     assert [item.marks for item in items] == [
         ["clock", "experimental"],
         ["faults", "experimental"],
@@ -80,3 +80,15 @@ def test_a_test_of_another_suite_may_do_both(tmp_path: Path) -> None:
     time.sleep(0.001)
     subprocess.run([sys.executable, "-c", f"open({str(tmp_path / 'file')!r}, 'w')"], check=True)
     assert (tmp_path / "file").exists()
+
+
+def test_a_mark_that_the_text_of_its_file_does_not_name_is_refused(tmp_path: Path) -> None:
+    """The target of the suite finds files by their text, so it would not run the test."""
+    file = tmp_path / "tests" / "templates" / "test_a.py"
+    file.parent.mkdir(parents=True)
+    file.write_text("def test_one(): ...")
+    items = cast("list[pytest.Item]", [Item("tests/templates/test_a.py", "thorough")])
+    with pytest.raises(pytest.UsageError, match=r"write pytest.mark.thorough into tests/templates/test_a.py"):
+        tiers._refuse_hidden_marks(items, tmp_path)
+    file.write_text("# pytest.mark.thorough")
+    tiers._refuse_hidden_marks(items, tmp_path)
