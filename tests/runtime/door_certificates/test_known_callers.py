@@ -35,7 +35,6 @@ pytestmark = pytest.mark.clock
 
 _LOOPBACK = "127.0.0.1"
 _PATIENCE_SECONDS = 60.0
-_TODAY = datetime.now(UTC).date()
 
 
 class Program(http.server.ThreadingHTTPServer):
@@ -80,7 +79,7 @@ class _Answers(http.server.BaseHTTPRequestHandler):
 
 @dataclass
 class Wall:
-    """Running sidecars before one program: with old host names until tomorrow, until today, and never."""
+    """Running sidecars before one program: with old host names for two days, until today, and never."""
 
     folder: Path
     port: int
@@ -135,11 +134,11 @@ def wall(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Wall]:
     program = Program()
     threading.Thread(target=program.serve_forever, daemon=True).start()
     port, opened, other_port, closed, never = free_ports(5)
-    logs = []
+    logs, today = [], datetime.now(UTC).date()
     with ProcessGroup(grace_seconds=2) as processes:
         for mounted, until, ports in (
-            ("model-main", _TODAY + timedelta(days=1), {"callers": port, "open": opened}),
-            ("other", _TODAY, {"callers": other_port, "open": closed}),
+            ("model-main", today + timedelta(days=2), {"callers": port, "open": opened}),
+            ("other", today, {"callers": other_port, "open": closed}),
             ("door", None, {"callers": 0, "open": never}),
         ):
             document = caller_configuration(
