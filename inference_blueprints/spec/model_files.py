@@ -106,8 +106,8 @@ def _described(document: Mapping[str, Any]) -> dict[str, Any]:
         raise ModelConfigError(
             f"layers and weightsGib: got {'no' if layers is None else 'some'} layers and {weights!r} GiB, "
             f"must be both a list of layers and a number above 0, at most {_MOST_GIB}, or neither; "
-            "`blueprints models add` reads the size from model.safetensors.index.json beside the config.json, "
-            "or takes --weights-gib"
+            "`blueprints models add` reads the size from model.safetensors.index.json beside the "
+            "config.json, or takes --weights-gib"
         )
     try:
         found = read_layers(layers, camel=True)

@@ -77,14 +77,12 @@ def describe_given(
     heads = fields.number(*_HEADS, default=1)
     scheme = read_scheme(whole, None)(_USUAL_MATRIX)
     parameters = weight_bytes / scheme.bytes_per_weight
-    count, stated = (
-        sum(each.count for each in layers if each.own),
-        fields.number(*_LAYERS, default=0, minimum=0),
-    )
+    count = sum(each.count for each in layers if each.own)
+    stated = fields.number(*_LAYERS, default=0, minimum=0)
     if stated and count != stated:
         whole.report(
-            f"layers: got {count}, and the file has {stated}; give all of them: those without a cache as kind "
-            "none, and what a layer caches besides as a group with own: false"
+            f"layers: got {count}, and the file has {stated}; give all of them: those without a cache as "
+            "kind none, and what a layer caches besides as a group with own: false"
         )
     first = layers[0]
     hidden_size = fields.number(*_HIDDEN)

@@ -166,34 +166,26 @@ def test_a_class_that_is_not_counted_is_taken_with_its_layers(file: Path, tmp_pa
     assert entry.source.endswith("given by the user with its layers and the size of its weights")
 
 
+def _full(count: int) -> dict[str, object]:
+    return {"count": count, "kind": "full", "kvHeads": 8, "headSize": 128}
+
+
 @pytest.mark.parametrize(
     ("layers", "gib", "message"),
     [
-        ([{"count": 36, "kind": "none"}], "15", "layers: got only groups of kind none"),
-        (
-            [{"count": 10**6, "kind": "full", "kvHeads": 8, "headSize": 128}],
-            "15",
-            "must be a whole number from 1",
-        ),
-        (
-            [{"count": 3, "kind": "full", "kvHeads": 8, "headSize": 128}],
-            "15",
-            "layers: got 3, and the file has 36",
-        ),
-        ([{"count": 36, "kind": "full", "kvHeads": 8, "headSize": 128}], "nan", "and nan GiB, must be both"),
-        ([{"count": 36, "kind": "full", "kvHeads": 8, "headSize": 128}], "inf", "and inf GiB, must be both"),
-        (
-            [{"count": 36, "kind": "full", "kvHeads": 8, "headSize": 128}],
-            "0.001",
-            "weightsGib: got 0.001, which",
-        ),
+        (_full(36) | {"kind": "none"}, "15", "layers: got only groups of kind none"),
+        (_full(10**6), "15", "must be a whole number from 1"),
+        (_full(3), "15", "layers: got 3, and the file has 36"),
+        (_full(36), "nan", "and nan GiB, must be both"),
+        (_full(36), "inf", "and inf GiB, must be both"),
+        (_full(36), "0.001", "weightsGib: got 0.001, which"),
     ],
 )
 def test_layers_and_weights_that_no_model_has_are_refused(
-    file: Path, tmp_path: Path, layers: list[dict[str, object]], gib: str, message: str
+    file: Path, tmp_path: Path, layers: dict[str, object], gib: str, message: str
 ) -> None:
     file.write_text(json.dumps(CONFIGURATION | {"architectures": ["PanguProMoEV2ForCausalLM"]}))
-    (tmp_path / "layers.json").write_text(json.dumps(layers))
+    (tmp_path / "layers.json").write_text(json.dumps([layers]))
     ran = add("--name", "acme/Acme-8B", "--layers", "layers.json", "--weights-gib", gib)
     assert (ran.code, ran.out) == (1, "")
     assert message in ran.err
