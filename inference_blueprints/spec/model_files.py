@@ -101,8 +101,8 @@ def _described(document: Mapping[str, Any]) -> dict[str, Any]:
     from inference_catalog.cached_layers import LayersError, read_layers
     from inference_catalog.configurations.given_model import describe_given
 
-    is_number = isinstance(weights, int | float) and not isinstance(weights, bool)
-    if layers is None or not is_number or not 0 < weights <= _MOST_GIB:
+    size = weights if isinstance(weights, int | float) and not isinstance(weights, bool) else 0
+    if layers is None or not 0 < size <= _MOST_GIB:
         raise ModelConfigError(
             f"layers and weightsGib: got {'no' if layers is None else 'some'} layers and {weights!r} GiB, "
             f"must be both a list of layers and a number above 0, at most {_MOST_GIB}, or neither; "
@@ -113,7 +113,7 @@ def _described(document: Mapping[str, Any]) -> dict[str, Any]:
         found = read_layers(layers, camel=True)
     except LayersError as error:
         raise ModelConfigError(str(error)) from error
-    return describe_given(document["configuration"], found, round(weights * GIB))
+    return describe_given(document["configuration"], found, round(size * GIB))
 
 
 def read_models(folder: Path) -> tuple[Mapping[str, catalog.Model], list[Problem]]:
