@@ -13,6 +13,16 @@ from inference_catalog.configurations.describe import describe
 
 _HERE = Path(__file__).parent
 FACTS = {"answer_format": None, "gated": False, "licence": "MIT", "source": "a test: none"}
+#: Fields of a small model that writes text.
+TEXT = {
+    "num_hidden_layers": 4,
+    "hidden_size": 64,
+    "vocab_size": 1000,
+    "num_attention_heads": 8,
+    "num_key_value_heads": 2,
+    "intermediate_size": 256,
+    "max_position_embeddings": 4096,
+}
 GROUPS = ("catalogue", "classes", "heldOut")
 #: Models of the catalogue, with further arguments of the engine.
 WITH_ARGUMENTS = ("blocks", "experts", "states")

@@ -11,17 +11,7 @@ import pytest
 from inference_catalog.catalogue import shipped
 from inference_catalog.configurations.config_fields import ModelConfigError
 from inference_catalog.configurations.describe import describe
-from tests.unit.catalog.recorded_layers import configurations
-
-TEXT = {
-    "num_hidden_layers": 4,
-    "hidden_size": 64,
-    "vocab_size": 1000,
-    "num_attention_heads": 8,
-    "num_key_value_heads": 2,
-    "intermediate_size": 256,
-    "max_position_embeddings": 4096,
-}
+from tests.unit.catalog.recorded_layers import TEXT, configurations
 
 
 def problems(configuration: Mapping[str, Any]) -> str:
